@@ -40,6 +40,7 @@ ONLY_ON_GPU = {
     "neuron.make_restarts.never": _UNUSED,
     "packet.make_source.by_warp": _WARP,
     "packet.make_take.by_warp": _WARP,
+    "queues.make_empty_bins.by_warp": _WARP,
     "queues.make_scan.by_block": _WARP,
     "relay._on_device.add": _LINK,
     "relay._on_device.assembled": _LINK,

@@ -64,7 +64,7 @@ def chosen_variants() -> dict[str, Variant]:
 def _queued(variant: Variant) -> Variant:
     """``variant`` with queues per owner, of sums and contributions of 64 bits."""
     assert variant.fused is not None
-    queues = OwnerQueues(264, 4096, 24, True, 6, variant.word, variant.fused)
+    queues = OwnerQueues(264, 4096, 24, True, 6, 37, variant.word, variant.fused)
     return replace(variant, queues=queues, recalled=7, tile_share=2, fused=FusedShape(512, 2))
 
 

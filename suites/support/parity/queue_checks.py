@@ -25,12 +25,16 @@ _BURSTS = 8
 
 
 @contextmanager
-def queues_of(room: int) -> Iterator[None]:
-    """Every network that can has three owners, and no more than ``room`` entries in the queue of each."""
+def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
+    """Every network that can has three owners, and no more than ``room`` entries in the queue of each.
+
+    ``bins``: bytes of a block's bins.
+    """
     chosen = {
         "queues._pays": lambda variant, sizes: sizes.static_entries > 0,
         "queues._OWNERS": 3,
-        "queues._SHAPES": (FusedShape(32, 1),) * 2,
+        "queues._BIN_BYTES": bins,
+        "queues._SHAPE": FusedShape(32, 1),
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
     }
@@ -63,7 +67,7 @@ def _differs(mix: Mix) -> list[str]:
 
 
 def check_queues_per_owner() -> list[str]:
-    """Sums of 32 and 64 bits with and without marks, delays, narrow and wide entries, rows of one contribution."""
+    """Sums of 32 and 64 bits with and without marks, delays, narrow and wide entries, palettes, equal contributions."""
     from burstproof.engine.cuda.engine import CudaEngine
 
     problems = []
@@ -72,10 +76,22 @@ def check_queues_per_owner() -> list[str]:
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
         long = replace(_small("integers", 1), synapses=40 * 110)
         problems += [f"rows of about 40: {problem}" for problem in _differs(long)]
+        with mock.patch(f"{_PLAN}.entries._FEW_NEURONS", 0):
+            problems += [f"a palette: {problem}" for problem in _differs(_small("fractions, delays to 7", 3))]
         spec = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
         plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
         problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+    return problems
+
+
+def check_bins_that_are_full() -> list[str]:
+    """What a bin has no room for waits until it has: here a bin holds fewer entries than a window has for it."""
+    problems = []
+    with queues_of(room=1 << 12, bins=3 * 8 * 4):
+        for name, delay in (("fractions, delays to 7", 7), ("integers", 1)):
+            mix = replace(_small(name, delay), synapses=40 * 110)
+            problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(mix)]
     return problems
 
 

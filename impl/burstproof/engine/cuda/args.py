@@ -357,12 +357,14 @@ class Recall(NamedTuple):
 class Queues(NamedTuple):
     """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
 
-    ``queue_lengths`` count those beyond it too, which are in the FCL; ``queue_spills`` tells which owners have some.
+    ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
+    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
     queue_lengths: Ids
     queue_spills: Ids
+    contributions: Contributions
     queue_room: np.uint32
 
 

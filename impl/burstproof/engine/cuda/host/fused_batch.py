@@ -109,7 +109,7 @@ class FusedLaunches:
         """What every burst ends with."""
         kernels, variant = self._kernels, self._packed.variant
         if variant.queues:
-            yield kernels.enqueue(values, variant.overlapped)
+            yield kernels.enqueue(values, variant.queues, variant.overlapped)
         elif variant.recalled:
             yield kernels.recall(values)
         if variant.long_rows:

@@ -19,9 +19,10 @@ from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_str
 from burstproof.engine.cuda.plan.entries import target_bits
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.cuda.plan.queues import ENQUEUE_BLOCKS, ENQUEUE_THREADS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 from burstproof.engine.rules import CERTAIN
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _BLOCK_OF_MODULATORS = 128
 _WAVES = 4
-_ENQUEUING = 2
-"""Blocks on a multiprocessor that sort contributions by owner."""
 WARP = 32
 
 
@@ -211,12 +210,11 @@ class Kernels:
             return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
         return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
 
-    def enqueue(self, values: Values, overlapped: bool) -> Call:
+    def enqueue(self, values: Values, queues: OwnerQueues, overlapped: bool) -> Call:
         """What sorts contributions into the queues of their owners."""
-        from burstproof.engine.cuda.kernels.queues import ENQUEUE_THREADS
-
-        blocks = self.runtime.multiprocessors * _ENQUEUING
-        return self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
+        blocks = self.runtime.multiprocessors * ENQUEUE_BLOCKS
+        call = self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
+        return replace(call, shared_bytes=queues.bin_bytes)
 
     def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,10 +113,13 @@ def _fetch_nothing() -> Callable[..., Any]:
     return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
 
 
-def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
-    variant, block, silent, nothing = shard.variant, np.uint32(threads), np.float32(0), shard.variant.word.added(0)
-    features, widen, stay = variant.features, make_widen(variant.features.storage), make_stay()
+def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
+    """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
+
+    What ``ShardVariant.marks_ahead`` leaves out is 0 and 1; beyond all neurons everything is.
+    """
+    variant, silent = shard.variant, np.float32(0)
+    features, widen = variant.features, make_widen(variant.features.storage)
     refractory, counts_decide = features.refractory_periods, features.counts_decide
     mixed = features.restarts and shard.marks_ahead
     accumulates = make_value(variant, "mp_charge_accumulation")
@@ -128,23 +132,49 @@ def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Cal
 
     keep_traits = cuda.jit(device=True)(keep_traits)
 
+    def fetch_neuron(neuron: np.uint32, p: int, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        state = neurons.state
+        loaded.v[p], loaded.rc[p], loaded.cc[p] = silent, np.int32(0), np.int32(0)
+        loaded.mark[p], loaded.charges[p] = np.uint8(0), np.uint8(1)
+        if neuron < network.neurons:
+            loaded.v[p] = widen(state.potentials[neuron])
+            if refractory:
+                loaded.rc[p] = np.int32(state.countdowns[neuron])
+            if counts_decide:
+                loaded.cc[p] = np.int32(state.counts[neuron])
+            if mixed:
+                loaded.mark[p] = state.marks[neuron]
+                loaded.charges[p] = np.uint8(accumulates(neurons.parameters.mp_charge_accumulation, neuron))
+            if featured:
+                keep_traits(p, find_traits(neuron, neurons.extras), loaded)
+
+    return cuda.jit(device=True)(fetch_neuron)  # type: ignore[no-any-return]
+
+
+@cache
+def make_hand_over() -> Callable[..., Any]:
+    """``hand_over(p, place, loaded)``: entry ``p`` of what was loaded of neurons, into entry ``place``."""
+
+    def hand_over(p: int, place: int, loaded: Loaded) -> None:
+        traits = loaded.traits
+        loaded.v[place], loaded.rc[place], loaded.cc[place] = loaded.v[p], loaded.rc[p], loaded.cc[p]
+        loaded.mark[place], loaded.charges[place] = loaded.mark[p], loaded.charges[p]
+        traits.kind[place], traits.train[place] = traits.kind[p], traits.train[p]
+        traits.rate[place], traits.leak[place] = traits.rate[p], traits.leak[p]
+
+    return cuda.jit(device=True)(hand_over)  # type: ignore[no-any-return]
+
+
+def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
+    block, nothing = np.uint32(threads), shard.variant.word.added(0)
+    fetch_neuron, stay = make_fetch_neuron(shard), make_stay()
+
     def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
-        state, thread = neurons.state, np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
-            loaded.word[p], loaded.v[p], loaded.rc[p], loaded.cc[p] = nothing, silent, np.int32(0), np.int32(0)
-            loaded.mark[p], loaded.charges[p] = np.uint8(0), np.uint8(1)
-            if neuron < network.neurons:
-                loaded.v[p] = widen(state.potentials[neuron])
-                if refractory:
-                    loaded.rc[p] = np.int32(state.countdowns[neuron])
-                if counts_decide:
-                    loaded.cc[p] = np.int32(state.counts[neuron])
-                if mixed:
-                    loaded.mark[p] = state.marks[neuron]
-                    loaded.charges[p] = np.uint8(accumulates(neurons.parameters.mp_charge_accumulation, neuron))
-                if featured:
-                    keep_traits(p, find_traits(neuron, neurons.extras), loaded)
+            loaded.word[p] = nothing
+            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            fetch_neuron(neuron, p, neurons, network, loaded)
         stay()
 
     return cuda.jit(device=True)(fetch_state)  # type: ignore[no-any-return]

@@ -7,7 +7,6 @@ word of the FCL is read or cleared but for owners whose queue was full.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,22 +25,20 @@ from burstproof.engine.cuda.args import (
     Neurons,
     Queues,
     Recall,
-    State,
     Steering,
     Turn,
 )
-from burstproof.engine.cuda.kernels.burst import make_count_chunk, make_keep_chunk
+from burstproof.engine.cuda.kernels.burst import make_count_chunk
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk
+from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_read_once
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
-from burstproof.engine.cuda.kernels.storage import make_widen
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 
 
 def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
@@ -115,17 +112,19 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     put, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     span, block = np.uint32(queues.span), np.uint32(threads)
+    spacing = np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
 
-    def add_entry(own: Any, entry: Any) -> None:
-        local, amount = unpack(entry)
+    def add_entry(own: Any, entry: Any, queue: Queues) -> None:
+        local, amount = unpack(entry, queue)
         add(own, local, arrival(amount))
 
     add_entry = cuda.jit(device=True)(add_entry)
 
     def take_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> None:
         entries, thread = queue.queue_entries, np.uint32(cuda.threadIdx.x)
-        length, spilled = queue.queue_lengths[owner], queue.queue_spills[owner]
+        own_length = np.uint32(owner * spacing)
+        length, spilled = queue.queue_lengths[own_length], queue.queue_spills[owner]
         base, local = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room)), thread
         while spilled != zero and local < span:
             cell = np.uint32(owner * span + local)
@@ -135,7 +134,7 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
             local = np.uint32(local + block)
         cuda.syncthreads()
         if thread == zero:
-            queue.queue_lengths[owner], queue.queue_spills[owner] = zero, zero
+            queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
         end = np.uint64(base + np.uint64(min(length, queue.queue_room)))
         step = np.uint64(block)
         at = np.uint64(base + np.uint64(thread))
@@ -151,47 +150,66 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                 entry_3 = read_once(entries, third)
             if fourth < end:
                 entry_4 = read_once(entries, fourth)
-            add_entry(own, entry)
+            add_entry(own, entry, queue)
             if second < end:
-                add_entry(own, entry_2)
+                add_entry(own, entry_2, queue)
             if third < end:
-                add_entry(own, entry_3)
+                add_entry(own, entry_3, queue)
             if fourth < end:
-                add_entry(own, entry_4)
+                add_entry(own, entry_4, queue)
             at = np.uint64(fourth + step)
         cuda.syncthreads()
 
     return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
 
 
-def make_fetch(
-    shard: ShardVariant, queues: OwnerQueues, threads: int, per_thread: int
-) -> tuple[Callable[..., Any], ...]:
-    """``fetch_state(first, ...)`` and ``fetch_words(local, own, loaded)``: the chunk of the neurons from ``first`` on.
+def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``consume_owned(begin, moment, own, ends, found, ...)``: the dynamics of an owner's neurons, from ``begin`` on.
 
-    Within the owner they begin at ``local``. What lies in device memory is fetched ahead of the words.
+    What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
+    neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
+    each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
+    is ``loaded`` is that of the neuron at hand.
     """
     variant, block = shard.variant, np.uint32(threads)
-    refractory, widen = variant.features.refractory_periods, make_widen(variant.features.storage)
-    _, _, word_at = make_word_in(variant, queues)
+    per_thread, per_owner, size = shard.chunk // threads, queues.span // shard.chunk, np.uint32(shard.chunk)
+    fetch, consume, (_, _, word_at) = make_fetch_neuron(shard), make_consume(shard), make_word_in(variant, queues)
+    append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
+    lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
 
-    def fetch_state(first: np.uint32, state: State, network: Network, loaded: Loaded) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
-            if neuron < network.neurons:
-                loaded.v[p] = widen(state.potentials[neuron])
-                if refractory:
-                    loaded.rc[p] = np.int32(state.countdowns[neuron])
-                else:
-                    loaded.rc[p] = np.int32(0)
+    def consume_owned(
+        begin: np.uint32,
+        moment: Moment,
+        own: Any,
+        ends: Counters,
+        found: Counters,
+        loaded: Loaded,
+        fcl: Fcl,
+        neurons: Neurons,
+        chunks: Chunks,
+        network: Network,
+        identity: Identity,
+    ) -> None:
+        thread, candidates = np.uint32(cuda.threadIdx.x), none
+        lane = np.uint32(thread & lanes)
+        for part in range(per_owner):
+            for p in range(per_thread):
+                local = np.uint32(np.uint32(part) * size + np.uint32(p) * block + thread)
+                neuron = np.uint32(begin + local)
+                hand_over(p, per_thread, loaded)
+                fetch(np.uint32(neuron + size), p, neurons, network, loaded)
+                joins, potential = False, silent
+                if neuron < network.neurons:
+                    loaded.word[per_thread] = word_at(own, local)
+                    joins, potential, is_candidate = consume(
+                        neuron, per_thread, moment, loaded, fcl, neurons, network, identity
+                    )
+                    if is_candidate:
+                        candidates = np.int32(candidates + 1)
+                append(joins, lane, ends, part, neuron, potential, chunks.chunk_ids, chunks.chunk_potentials)
+        block_tally(candidates, lane, found, 0)
 
-    def fetch_words(local: np.uint32, own: Any, loaded: Loaded) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        for p in range(per_thread):
-            loaded.word[p] = word_at(own, np.uint32(local + thread + np.uint32(p) * block))
-
-    return cuda.jit(device=True)(fetch_state), cuda.jit(device=True)(fetch_words)
+    return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
 
 
 def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: int) -> Callable[..., Any]:
@@ -233,19 +251,19 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
-    per_thread, word = chunk // threads, variant.word.added
-    per_owner = queues.span // chunk
-    fences = per_owner + 1
+    per_thread, per_owner = chunk // threads, queues.span // chunk
+    fences, kept = per_owner + 1, per_thread + 1
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
-    fetch_state, fetch_words = make_fetch(shard, queues, threads, per_thread)
-    consume_chunk = make_consume_chunk(shard, threads, per_thread)
-    count_chunk, keep_chunk = make_count_chunk(), make_keep_chunk(replace(variant, recalled=0), threads)
+    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads)
+    count_chunk = make_count_chunk()
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     classes_of = make_classes(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
+    word = variant.word.added
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
+    parts, block = np.uint32(per_owner), np.uint32(threads)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
 
     def burst(
@@ -261,19 +279,16 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         turn: Turn,
     ) -> None:
         own = cuda.shared.array(0, half_word)
-        fired = Fired(
-            cuda.shared.array(chunk, np.uint32),
-            cuda.shared.array(chunk, np.float32),
-            cuda.shared.array(2, np.int32),
-        )
+        ends = cuda.shared.array(per_owner, np.int32)
         starts = cuda.shared.array(fences, np.uint32)
+        found = cuda.shared.array(1, np.int32)
         list_place = cuda.shared.array(1, np.int64)
-        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
-        rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        unused = cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(
-            words, cuda.local.array(per_thread, word), v, rc, cc, unused, unused, Traits(unused, unused, v, v)
-        )
+        words, v = cuda.local.array(kept, word), cuda.local.array(kept, np.float32)
+        rc, cc = cuda.local.array(kept, np.int32), cuda.local.array(kept, np.int32)
+        mark, charges = cuda.local.array(kept, np.uint8), cuda.local.array(kept, np.uint8)
+        kind, train = cuda.local.array(kept, np.uint16), cuda.local.array(kept, np.uint8)
+        traits = Traits(kind, train, cuda.local.array(kept, np.float32), cuda.local.array(kept, np.float32))
+        loaded = Loaded(words, words, v, rc, cc, mark, charges, traits)
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         let_next_start()
@@ -289,36 +304,37 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
             begin = np.uint32(owner * span)
-            fetch_state(begin, neurons.state, network, loaded)
-            take_queue(owner, own, network.neurons, queue, fcl)
-            candidates = np.uint32(0)
-            for part in range(per_owner):
-                local, count = np.uint32(np.uint32(part) * size), zero
-                first = np.uint32(begin + local)
-                item = np.uint32(first // size)
-                if item < items:
-                    fetch_words(local, own, loaded)
-                    count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
-                    if part + 1 < per_owner:
-                        fetch_state(np.uint32(first + size), neurons.state, network, loaded)
-                    keep_chunk(first, list_place, burst_number, count, fired, chunks, network, recall)
-                if thread == zero:
-                    if part == 0:
-                        starts[0] = zero
-                    starts[part + 1] = np.uint32(starts[part] + count)
-                    if item < items:
-                        candidates = np.uint32(candidates + np.uint32(fired.found[1]))
-                        count_chunk(item, burst_number, count, items, chunks)
-                cuda.syncthreads()
+            for p in range(per_thread):
+                fetch(np.uint32(begin + np.uint32(p) * block + thread), p, neurons, network, loaded)
+            part = thread
+            while part < parts:
+                ends[part] = np.int32(begin + part * size)
+                part = np.uint32(part + block)
             if thread == zero:
-                counted = np.uint64((np.uint64(starts[per_owner]) << np.uint64(32)) + np.uint64(candidates))
-                before = np.uint64(cuda.atomic.add(steering.tallies, burst_number & tally_places, counted))
-                list_place[0] = np.int64(before >> np.uint64(32))
+                found[0] = 0
+            take_queue(owner, own, network.neurons, queue, fcl)
+            consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            cuda.syncthreads()
+            part = thread
+            while part <= parts:
+                start = zero
+                for earlier in range(part):
+                    start = np.uint32(start + np.uint32(ends[earlier]) - np.uint32(begin + np.uint32(earlier) * size))
+                starts[part] = start
+                item = np.uint32(owner * parts + part)
+                if part < parts and item < items:
+                    count_chunk(item, burst_number, np.uint32(np.uint32(ends[part]) - item * size), items, chunks)
+                if part == parts:
+                    counted = np.uint64((np.uint64(start) << np.uint64(32)) + np.uint64(found[0]))
+                    before = np.uint64(cuda.atomic.add(steering.tallies, burst_number & tally_places, counted))
+                    list_place[0] = np.int64(before >> np.uint64(32))
+                part = np.uint32(part + block)
             cuda.syncthreads()
             keep_owned(owner, list_place[0], burst_number, starts, network, chunks, recall)
             owner = np.uint32(owner + np.uint32(cuda.gridDim.x))
-            empty(own)
-            cuda.syncthreads()
+            if owner < owners:
+                empty(own)
+                cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
         if homeostats and cuda.blockIdx.x == 0:

@@ -1,9 +1,10 @@
 """Queues per owner: what fired is sorted by the blocks that own its targets, which add it up in shared memory.
 
-An owner is a range of neurons (``plan.queues``). Blocks take entries of rows by the thousand, sort them by owner in
-shared memory, and append each owner's run to its queue in device memory with one reservation; an entry is the target
-within the owner, and the contribution above it. What a full queue has no room for is added to the FCL. As with delays
-on the sender's side (``kernels.recall``), rows are those of the fired lists of the last bursts, each for one delay.
+An owner is a range of neurons (``plan.queues``). A block keeps a bin for each owner in shared memory. It reads entries
+of rows by the thousand, always a window ahead, and puts each into its owner's bin; an entry is the target within the
+owner, and the contribution above it. Once a bin is nearly full, all are emptied into the queues in device memory, in
+whole lines, with one reservation a bin. What a full queue has no room for is added to the FCL. As with delays on the
+sender's side (``kernels.recall``), rows are those of the fired lists of the last bursts, each for one delay.
 """
 
 from __future__ import annotations
@@ -13,22 +14,27 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import types
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Fcl, Ids, Network, Queues, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
+from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.steer import make_fired_of
 from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.queues import LOCAL_BITS
-from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS, LOCAL_BITS
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 
-ENQUEUE_THREADS = 512
-_PER_THREAD, _WIDE_PER_THREAD = 8, 6
+_PER_THREAD, _WIDE_PER_THREAD = 6, 4
 """Entries of 32 and of 64 bits that a thread takes at a time: so many loads are in flight, and so many registers."""
-_FILLED, _MOST_PARTS = 0.96, 1024
+_LINE = 32
+"""Entries of a bin that are written together, at most."""
+_SLACK = 4
+"""Standard deviations by which a window may fill a bin beyond the mean before entries have to wait."""
+_FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
 _ALL = 0xFFFFFFFF
 
 
@@ -93,27 +99,44 @@ def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
 
 
 def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
-    """``unpack_entry(entry)`` -> (uint32 target within the owner, its contribution)."""
+    """``unpack_entry(entry, queue)`` -> (uint32 target within the owner, its contribution)."""
     shift, wide_shift, number = np.int32(LOCAL_BITS), np.int64(LOCAL_BITS), variant.accumulator
     low, wide_low = np.uint32((1 << LOCAL_BITS) - 1), np.uint64((1 << LOCAL_BITS) - 1)
+    place_shift = np.uint32(LOCAL_BITS)
 
-    def narrow(entry: Any) -> Any:
+    def narrow(entry: Any, queue: Queues) -> Any:
         return np.uint32(entry & low), number(np.int32(entry) >> shift)
 
-    def wide(entry: Any) -> Any:
+    def wide(entry: Any, queue: Queues) -> Any:
         return np.uint32(entry & wide_low), number(np.int64(entry) >> wide_shift)
 
-    return cuda.jit(device=True)(wide if queues.wide else narrow)  # type: ignore[no-any-return]
+    def looked_up(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry & low), number(queue.contributions[np.uint32(entry >> place_shift)])
+
+    made = wide if queues.wide else looked_up if variant.palette else narrow
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def _parts(queues: OwnerQueues, threads: int) -> int:
-    """Parts that a block takes at a time: what they deliver fills a window and seldom more."""
-    fitting = int(_FILLED * threads * _per_thread(queues) / queues.part)
-    return max(1, min(fitting, _MOST_PARTS))
+def _parts(variant: Variant, queues: OwnerQueues, threads: int) -> int:
+    """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
+    most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
+    per_window = _FILLED * threads * _per_thread(queues) / queues.part
+    windows = max(1, int(most / per_window))
+    return max(1, min(int(windows * per_window), most))
+
+
+def _divides(variant: Variant) -> bool:
+    """Whether all parts are rows of one length, so that the part of an entry follows from its number."""
+    return variant.recalled == 1 and variant.row_length > 0
 
 
 def _per_thread(queues: OwnerQueues) -> int:
     return _WIDE_PER_THREAD if queues.wide else _PER_THREAD
+
+
+def _stored(variant: Variant) -> type[np.signedinteger]:
+    """Scalar type of a contribution as it is loaded: to widen it at once would be to wait for it at once."""
+    return variant.accumulator if variant.uniform_rows else variant.read_contribution
 
 
 def make_part_of(variant: Variant) -> Callable[..., Any]:
@@ -134,39 +157,6 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
 
 
-def make_append_runs(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``append_runs(count, places, ordered, owned_by, queue, fcl)``: a block's entries to the queues they belong to.
-
-    The i-th of ``count`` goes to place ``places[o] + i`` of the queue of its owner o, ``owned_by[i]``.
-    """
-    per_thread, span, entry_kind = _per_thread(queues), np.uint32(queues.span), variant.queued
-    block, one = np.uint32(threads), np.uint32(1)
-    deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
-
-    def append_runs(count: np.uint32, places: Ids, ordered: Any, owned_by: Any, queue: Queues, fcl: Fcl) -> None:
-        owners = cuda.local.array(per_thread, np.uint32)
-        at = cuda.local.array(per_thread, np.uint32)
-        entries = cuda.local.array(per_thread, entry_kind)
-        thread, last = np.uint32(cuda.threadIdx.x), np.uint32(count - one)
-        for i in range(per_thread):
-            own = min(np.uint32(thread + np.uint32(i) * block), last)
-            owners[i], entries[i] = np.uint32(owned_by[own]), ordered[own]
-        for i in range(per_thread):
-            at[i] = np.uint32(places[owners[i]] + thread + np.uint32(i) * block)
-        for i in range(per_thread):
-            if np.uint32(thread + np.uint32(i) * block) < count:
-                owner = owners[i]
-                if at[i] < queue.queue_room:
-                    base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
-                    queue.queue_entries[np.uint64(base + np.uint64(at[i]))] = entries[i]
-                else:
-                    local, amount = unpack(entries[i])
-                    deliver(np.uint64(np.uint32(owner * span + local)), amount, fcl)
-                    queue.queue_spills[owner] = np.uint32(1)
-
-    return cuda.jit(device=True)(append_runs)  # type: ignore[no-any-return]
-
-
 def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
     """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
 
@@ -174,12 +164,16 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     ``note``, which all threads call first, writes it down for all places from ``base`` on.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
-    widest, length = np.uint32(1 << (_parts(queues, threads).bit_length() - 1)), np.uint32(max(1, variant.row_length))
+    widest, length = (
+        np.uint32(1 << (_parts(variant, queues, threads).bit_length() - 1)),
+        np.uint32(max(1, variant.row_length)),
+    )
 
     def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """The part of a place follows from its number."""
 
     def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        cuda.syncthreads()  # the last window's places have been looked up by all
         part = np.uint32(cuda.threadIdx.x)
         while part < parts:
             place, after = base, min(ends[part], end)
@@ -208,7 +202,7 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + one)
         return part
 
-    if variant.recalled == 1 and variant.row_length > 0:
+    if _divides(variant):
         made = note_nothing, divided
     elif queues.part < WARP:
         made = note_all, noted
@@ -217,94 +211,219 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
-def make_sort_window(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_window(base, total, ...)``: entries from ``base`` on, of the ``total`` of a block's parts, to the queues.
+def make_load_window(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``load_window(base, total, ...)``: a thread's targets and contributions of the window of entries at ``base``.
 
-    Part i ends before the ``ends[i]``-th of all, and the one at ``place`` is entry ``firsts[i] + place`` of the rows.
-    Nothing stands between the loads, so that all are in flight at once; beyond the last place the last is read again.
+    ``total`` are those of a block's parts. Part i ends before the ``ends[i]``-th of all, and the one at ``place`` is
+    entry ``firsts[i] + place`` of the rows. Nothing stands between the loads, so that all are in flight at once; beyond
+    the last place the last is read again.
     """
-    number, offset, uniform_rows, read_once = (
-        variant.accumulator,
-        variant.offset,
-        variant.uniform_rows,
-        make_read_once(),
-    )
-    pack, append_runs, scan = make_pack_entry(queues), make_append_runs(variant, queues, threads), make_scan()
-    per_thread, room = _per_thread(queues), threads * _per_thread(queues)
-    owners, span, entry_kind = queues.owners, np.uint32(queues.span), variant.queued
-    all_owners, block, warp, window = np.uint32(owners), np.uint32(threads), np.uint32(WARP), np.uint32(room)
-    one, zero, (note, find) = np.uint32(1), np.uint32(0), make_find(variant, queues, threads)
+    offset, uniform_rows = variant.offset, variant.uniform_rows
+    columns = not (uniform_rows or variant.target_bits)
+    per_thread, read_once = _per_thread(queues), make_read_once()
+    warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
+    note, find = make_find(variant, queues, threads)
 
-    def sort_window(
+    def load_window(
         base: np.uint32,
         total: np.uint32,
         parts: np.uint32,
         firsts: Any,
         ends: Ids,
         amounts: Any,
-        totals: Ids,
+        part_of: Any,
         rows: Rows,
-        fcl: Fcl,
-        queue: Queues,
+        owned: Any,
+        values: Any,
     ) -> None:
-        counts = cuda.shared.array(owners, np.uint32)
-        starts = cuda.shared.array(owners, np.uint32)
-        places = cuda.shared.array(owners, np.uint32)
-        ordered = cuda.shared.array(room, entry_kind)
-        owned_by = cuda.shared.array(room, np.uint16)
-        owned, ranks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
-        sought, values = cuda.local.array(per_thread, offset), cuda.local.array(per_thread, number)
+        sought = cuda.local.array(per_thread, offset)
         thread = np.uint32(cuda.threadIdx.x)
-        own = thread
-        while own < all_owners:
-            counts[own] = zero
-            own = np.uint32(own + block)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
-        note(base, np.uint32(last + one), parts, ends, owned_by)
+        note(base, np.uint32(last + one), parts, ends, part_of)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
-            part = find(place, base, part, parts, ends, owned_by)
+            part = find(place, base, part, parts, ends, part_of)
             sought[i] = offset(firsts[part] + offset(place))
             if uniform_rows:
                 values[i] = amounts[part]
         for i in range(per_thread):
             owned[i] = read_once(rows.targets, sought[i])
-            if not uniform_rows:
-                values[i] = number(read_once(rows.contributions, sought[i]))
-        cuda.syncthreads()
-        for i in range(per_thread):
-            place = np.uint32(own_first + np.uint32(i) * warp)
-            if place < total:
-                ranks[i] = cuda.atomic.add(counts, np.uint32(owned[i] // span), one)
-        cuda.syncthreads()
-        own = thread
-        while own < all_owners:
-            count = counts[own]
-            starts[own] = count
-            if count > zero:
-                places[own] = np.uint32(cuda.atomic.add(queue.queue_lengths, own, count))
-            own = np.uint32(own + block)
-        cuda.syncthreads()
-        scan(starts, all_owners, totals)
-        own = thread
-        while own < all_owners:
-            start = np.uint32(starts[own] - counts[own])
-            starts[own], places[own] = start, np.uint32(places[own] - start)
-            own = np.uint32(own + block)
-        cuda.syncthreads()
-        for i in range(per_thread):
-            place = np.uint32(own_first + np.uint32(i) * warp)
-            if place < total:
-                owner = np.uint32(owned[i] // span)
-                at = np.uint32(starts[owner] + ranks[i])
-                ordered[at] = pack(np.uint32(owned[i] - owner * span), values[i])
-                owned_by[at] = np.uint16(owner)
-        cuda.syncthreads()
-        append_runs(min(np.uint32(total - base), window), places, ordered, owned_by, queue, fcl)
-        cuda.syncthreads()
+            if columns:
+                values[i] = read_once(rows.contributions, sought[i])
 
-    return cuda.jit(device=True)(sort_window)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
+
+
+def _make_told(variant: Variant) -> Callable[..., Any]:
+    """``told(word, value)``: a target, and what the entry of a queue keeps of its contribution."""
+    target_of, bits = make_target_of(variant), variant.target_bits
+    shift, place_shift = np.int32(bits), np.uint32(bits)
+
+    def columns(word: np.uint32, value: Any) -> Any:
+        return word, value
+
+    def beside(word: np.int32, value: Any) -> Any:
+        return target_of(word), np.int32(np.int32(word) >> shift)
+
+    def looked_up(word: np.int32, value: Any) -> Any:
+        return target_of(word), np.uint32(np.uint32(word) >> place_shift)
+
+    made = looked_up if variant.palette else beside if variant.target_bits else columns
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
+
+
+def make_put(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``put(pending, owned, values, counts, bins)`` -> (those that found no room, whether a bin is nearly full).
+
+    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set.
+    """
+    per_thread, span, room = _per_thread(queues), np.uint32(queues.span), np.uint32(queues.bin_room)
+    mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
+    brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - _SLACK * mean**0.5)))
+
+    told = _make_told(variant)
+
+    def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
+        crowded = np.int32(0)
+        for i in range(per_thread):
+            bit = np.uint32(one << np.uint32(i))
+            if np.uint32(pending & bit) != zero:
+                target, amount = told(owned[i], values[i])
+                owner = np.uint32(target // span)
+                place = cuda.atomic.add(counts, owner, one)
+                if place < room:
+                    bins[np.uint32(owner * room + place)] = pack(np.uint32(target - owner * span), amount)
+                    pending = np.uint32(pending ^ bit)
+                if place >= brim:
+                    crowded = np.int32(1)
+        return pending, crowded
+
+    return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
+
+
+def _unit(queues: OwnerQueues) -> int:
+    """Entries of a bin that are written together: the rest waits for more."""
+    unit = _LINE
+    while unit > 1 and 2 * unit > queues.bin_room:
+        unit //= 2
+    return unit
+
+
+def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``empty_bins(unit, counts, bins, queue, fcl)``: multiples of ``unit`` entries of each bin into its queue.
+
+    All threads of the block call it, between barriers; a warp takes the bins of as many owners at once as it has lanes.
+    """
+    owners, span, room = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(queues.bin_room)
+    deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
+    warp, warps, one, zero = np.uint32(WARP), np.uint32(max(1, threads // WARP)), np.uint32(1), np.uint32(0)
+    nothing, spacing = variant.queued(0), np.uint32(SPACING)
+
+    def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
+        """Entries in a bin, those that leave it, and where these go."""
+        count, leaving, at = zero, zero, zero
+        if owner < owners:
+            count = min(counts[owner], room)
+            leaving = np.uint32(count & ~np.uint32(unit - one))
+            if leaving > zero:
+                at = np.uint32(cuda.atomic.add(queue.queue_lengths, np.uint32(owner * spacing), leaving))
+            counts[owner] = np.uint32(count - leaving)
+        return count, leaving, at
+
+    def append(owner: np.uint32, at: np.uint32, entry: Any, queue: Queues, fcl: Fcl) -> None:
+        if at < queue.queue_room:
+            base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
+            queue.queue_entries[np.uint64(base + np.uint64(at))] = entry
+        else:
+            local, amount = unpack(entry, queue)
+            deliver(np.uint64(np.uint32(owner * span + local)), amount, fcl)
+            queue.queue_spills[owner] = one
+
+    reserve, append = cuda.jit(device=True)(reserve), cuda.jit(device=True)(append)
+
+    def by_thread(unit: np.uint32, counts: Ids, bins: Any, queue: Queues, fcl: Fcl) -> None:
+        owner = np.uint32(cuda.threadIdx.x)
+        while owner < owners:
+            count, leaving, at = reserve(owner, unit, counts, queue)
+            first = np.uint32(owner * room)
+            for place in range(leaving):
+                append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
+            for place in range(count - leaving):
+                bins[np.uint32(first + place)] = bins[np.uint32(first + leaving + place)]
+            owner = np.uint32(owner + np.uint32(cuda.blockDim.x))
+
+    def by_warp(unit: np.uint32, counts: Ids, bins: Any, queue: Queues, fcl: Fcl) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        lane, owner = np.uint32(thread % warp), np.uint32(thread // warp)
+        while owner < owners:
+            own_count, own_leaving, own_at = reserve(np.uint32(owner + lane * warps), unit, counts, queue)
+            turn = zero
+            while turn < warp and owner < owners:
+                count = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_count), np.int32(turn)))
+                leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
+                at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
+                first, place = np.uint32(owner * room), lane
+                while place < leaving:
+                    append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
+                    place = np.uint32(place + warp)
+                if leaving > zero and count > leaving:
+                    stays, left = np.uint32(leaving + lane) < count, nothing
+                    if stays:
+                        left = bins[np.uint32(first + leaving + lane)]
+                    cuda.syncwarp()
+                    if stays:
+                        bins[np.uint32(first + lane)] = left
+                turn, owner = np.uint32(turn + one), np.uint32(owner + warps)
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window."""
+    target, stored = variant.target, _stored(variant)
+    per_thread, unit = _per_thread(queues), np.uint32(_unit(queues))
+    load_window, put = make_load_window(variant, queues, threads), make_put(variant, queues, threads)
+    empty_bins, places = make_empty_bins(variant, queues, threads), (threads * per_thread if queues.part < WARP else 1)
+    warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
+
+    def sort_parts(
+        total: np.uint32,
+        parts: np.uint32,
+        firsts: Any,
+        ends: Ids,
+        amounts: Any,
+        counts: Ids,
+        bins: Any,
+        rows: Rows,
+        fcl: Fcl,
+        queue: Queues,
+    ) -> None:
+        part_of = cuda.shared.array(places, np.uint16)
+        owned, values = cuda.local.array(per_thread, target), cuda.local.array(per_thread, stored)
+        coming, amounts_coming = cuda.local.array(per_thread, target), cuda.local.array(per_thread, stored)
+        thread, base = np.uint32(cuda.threadIdx.x), zero
+        own_first = np.uint32(np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
+        load_window(zero, total, parts, firsts, ends, amounts, part_of, rows, owned, values)
+        while base < total:
+            following, pending = np.uint32(base + window), zero
+            for i in range(per_thread):
+                if np.uint32(base + own_first + np.uint32(i) * warp) < total:
+                    pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
+            if following < total:
+                load_window(following, total, parts, firsts, ends, amounts, part_of, rows, coming, amounts_coming)
+            waits = True
+            while waits:
+                pending, crowded = put(pending, owned, values, counts, bins)
+                waits = False
+                if cuda.syncthreads_or(crowded) != 0:
+                    empty_bins(unit, counts, bins, queue, fcl)
+                    waits = cuda.syncthreads_or(np.int32(pending)) != 0
+            for i in range(per_thread):
+                owned[i], values[i] = coming[i], amounts_coming[i]
+            base = following
+
+    return cuda.jit(device=True)(sort_parts)  # type: ignore[no-any-return]
 
 
 def make_enqueue(variant: Variant) -> Callable[..., None]:
@@ -315,24 +434,33 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     longest, turns = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
     clamps, uniform_rows, offset, number = variant.clamps, variant.uniform_rows, variant.offset, variant.accumulator
     part_of, fired_of, scan = make_part_of(variant), make_fired_of(), make_scan()
-    sort_window = make_sort_window(variant, queues, threads)
+    sort_parts, empty_bins = make_sort_parts(variant, queues, threads), make_empty_bins(variant, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-    lists, items = variant.recalled, _parts(queues, threads)
+    lists, items = variant.recalled, _parts(variant, queues, threads)
+    equal_length = np.uint32(variant.row_length if _divides(variant) else 0)
     amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
-    one, zero, most, window = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads * _per_thread(queues))
-    block = np.uint32(threads)
+    bins_kept, all_owners = queues.owners, np.uint32(queues.owners)
+    entry_kind = types.uint64 if queues.wide else types.uint32
+    one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
 
     def enqueue(
         steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
     ) -> None:
+        bins = cuda.shared.array(0, entry_kind)
+        counts = cuda.shared.array(bins_kept, np.uint32)
         list_ends = cuda.shared.array(lists, np.uint32)
         firsts = cuda.shared.array(items, offset)
         ends = cuda.shared.array(items, np.uint32)
         amounts = cuda.shared.array(amount_places, number)
         totals = cuda.shared.array(warps, np.uint32)
+        thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
+        own = thread
+        while own < all_owners:
+            counts[own] = zero
+            own = np.uint32(own + block)
         wait_for_last()
-        report, thread = steering.report, np.uint32(cuda.threadIdx.x)
+        report = steering.report
         if report[INDEX] != np.int64(turn.place):
             return
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
@@ -349,18 +477,18 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         cuda.syncthreads()
         scan(list_ends, longest, totals)
         everything = list_ends[np.uint32(longest - one)]
-        blocks = np.uint32(cuda.gridDim.x)
-        share = np.uint32((everything + blocks - one) // blocks)
+        blocks, item_0 = np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
+        share = zero
+        if item_0 < everything:
+            share = np.uint32((everything - item_0 + blocks - one) // blocks)
         groups = np.uint32((share + most - one) // most)
-        low = np.uint32(np.uint32(cuda.blockIdx.x) * share)
-        high = min(np.uint32(low + share), everything)
-        group = most
+        low, group = zero, most
         if groups > zero:
             group = np.uint32((share + groups - one) // groups)
-        while low < high:
-            parts, own = min(group, np.uint32(high - low)), thread
+        while low < share:
+            parts, own = min(group, np.uint32(share - low)), thread
             while own < parts:
-                item, age, before = np.uint32(low + own), zero, zero
+                item, age, before = np.uint32(item_0 + np.uint32(low + own) * blocks), zero, zero
                 while item >= list_ends[age]:
                     before = list_ends[age]
                     age = np.uint32(age + one)
@@ -373,18 +501,23 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
                     steering.control[CLAMPED] = 1
                 own = np.uint32(own + block)
             cuda.syncthreads()
-            scan(ends, parts, totals)
+            if equal_length == zero:
+                scan(ends, parts, totals)
             own = thread
             while own < parts:
-                if own > zero:
-                    firsts[own] = offset(firsts[own] - offset(ends[np.uint32(own - one)]))
+                before = np.uint32(own * equal_length)
+                if own > zero and equal_length == zero:
+                    before = ends[np.uint32(own - one)]
+                firsts[own] = offset(firsts[own] - offset(before))
                 own = np.uint32(own + block)
+            total = np.uint32(parts * equal_length)
+            if equal_length == zero:
+                total = ends[np.uint32(parts - one)]
             cuda.syncthreads()
-            total = ends[np.uint32(parts - one)]
-            base = zero
-            while base < total:
-                sort_window(base, total, parts, firsts, ends, amounts, totals, rows, fcl, queue)
-                base = np.uint32(base + window)
+            if total > zero:
+                sort_parts(total, parts, firsts, ends, amounts, counts, bins, rows, fcl, queue)
             low = np.uint32(low + parts)
+            cuda.syncthreads()
+        empty_bins(one, counts, bins, queue, fcl)
 
     return enqueue

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, repo
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
-from burstproof.engine.cuda.plan.variant import Variant, lists_kept
+from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
 
@@ -262,7 +262,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("delay_starts", (longest + 1) * sizes.neurons, longest > 1)
     if variant.queues is not None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
-        specs.add("queue_lengths", variant.queues.owners)
+        specs.add("queue_lengths", SPACING * variant.queues.owners)
         specs.add("queue_spills", variant.queues.owners)
 
 

@@ -1,7 +1,7 @@
 """Queues per owner (``kernels.queues``): a block owns a range of neurons and adds up their sums in shared memory.
 
 Additions there do not care how wide a sum is or how many neurons there are, so queues pay where the slot of the FCL
-exceeds the L2 cache, and where delays are kept on the sender's side: each costs sorting the contributions by owner.
+takes most of the L2 cache, and where delays are kept on the sender's side. What they cost is sorting by owner.
 """
 
 from __future__ import annotations
@@ -16,18 +16,25 @@ from burstproof.engine.cuda.plan.word import Word
 
 _SHARED_BYTES = 200 << 10
 """Shared memory that an owner's sums may take."""
-_OWNERS = 264
-"""Owners where their sums fit: two for each multiprocessor of the largest devices."""
+_OWNERS = 132
+"""Owners where their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 832
 LOCAL_BITS = 16
+ENQUEUE_THREADS, ENQUEUE_BLOCKS = 1024, 1
+"""Threads of a block that sorts contributions by owner, and such blocks on a multiprocessor."""
+_BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 1023
+"""Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
+_SORTING_BYTES = 28 << 10
+"""Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
-_FIRED_BYTES, _OTHER_BYTES = 8, 2048
-_SHAPES = FusedShape(512, 2), FusedShape(1024, 2)
-"""Block of an owner, where two fit a multiprocessor and where one does."""
-_HALF_BYTES = 100 << 10
+_OTHER_BYTES = 2048
+_SHAPE = FusedShape(1024, 2)
+"""Block of an owner."""
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
+_MEASURED_BITS, _MEASURED_NEURONS = (16, 32), 5_000_000
+"""Sums of these widths, without delays, were faster there from so many neurons on."""
 _FEW_COLUMNS = 3
 """Parameters of their own that neurons had in the networks without delays that this was measured with, at most."""
 
@@ -38,21 +45,21 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     if variant.fused is None or not _pays(variant, sizes):
         return variant
     low_bits = _low_bits(variant, sizes)
-    wide = variant.contribution_bits > 32 - LOCAL_BITS
-    if low_bits is None or (variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
+    wide = variant.contribution_bits > 32 - LOCAL_BITS and not variant.palette
+    if low_bits is None or (wide and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
         return variant
     neuron_bytes = 8 if low_bits else 4
     least = -(-sizes.neurons // _OWNERS)
-    shape = _SHAPES[least * neuron_bytes > _HALF_BYTES]
-    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // shape.chunk
-    span = min(-(-least // shape.chunk), most) * shape.chunk
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // _SHAPE.chunk
+    span = min(-(-least // _SHAPE.chunk), most) * _SHAPE.chunk
     owners = -(-sizes.neurons // span)
     if owners > _MOST_OWNERS:
         return variant
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
-    queues = OwnerQueues(owners, span, low_bits, wide, part, variant.word, variant.fused)
+    room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
+    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=shape, long_rows=False)
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=_SHAPE, long_rows=False)
 
 
 def without_queues(variant: Variant) -> Variant:
@@ -62,10 +69,11 @@ def without_queues(variant: Variant) -> Variant:
 
 
 def block_bytes(variant: Variant) -> int:
-    """Shared memory of a block that owns neurons, 0 without queues: their sums, and what fires of a chunk."""
+    """Most shared memory of a block, 0 without queues: of one that owns neurons, or of one that sorts by owner."""
     if variant.queues is None or variant.fused is None:
         return 0
-    return variant.queues.shared_bytes + _FIRED_BYTES * variant.fused.chunk + _OTHER_BYTES
+    owning = variant.queues.shared_bytes + _OTHER_BYTES
+    return max(owning, variant.queues.bin_bytes + _SORTING_BYTES)
 
 
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
@@ -74,7 +82,8 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     slot, columns = sizes.neurons * variant.word.bits // 8, len(PARAMETERS) - len(sizes.uniform)
     if sizes.ring > 2:
         return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
-    return slot >= _LEAST_SLOT and columns <= _FEW_COLUMNS
+    measured = variant.word.bits in _MEASURED_BITS and sizes.neurons >= _MEASURED_NEURONS
+    return columns <= _FEW_COLUMNS and (measured or slot >= _LEAST_SLOT)
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

@@ -76,12 +76,12 @@ class ShardVariant:
         It has no registers for that while it empties a bucket of the calendar.
         """
         alone = self.merged and not (self.exchanges or self.stays)
-        return alone and self.early and self.variant.queues is None and not self.variant.calendar
+        return alone and self.early and not self.variant.calendar
 
     @property
     def marks_ahead(self) -> bool:
         """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
-        return self.ahead and self.variant.word.bits <= 32
+        return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
 
     @property
     def recalled(self) -> int:

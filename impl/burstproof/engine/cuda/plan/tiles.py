@@ -32,7 +32,7 @@ def sized(
     Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough; else
     delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one slot does, it is tiled, or a
     burst that recalls its lists has queues per owner. ``without`` names what it must not have. On one device, rows
-    that are sent in one piece, or through a calendar, have entries of one word where that has room.
+    that are sent in one piece, through a calendar or queues, have entries of one word where that has room.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
@@ -46,11 +46,11 @@ def sized(
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
+    variant = _with_words(variant, sizes) if recalls and not variant.streamed else variant
     variant = with_queues(variant, sizes) if recalls and QUEUES not in without else without_queues(variant)
     slot = sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW
     tiles, recalled, waiting, bits = 0, 0, 0, 0
-    words = _with_words(variant, sizes) if recalls and not variant.streamed else variant
     if variant.queues is not None:
         recalled = variant.recalled
     elif not variant.streamed and short:
@@ -58,15 +58,15 @@ def sized(
         far = recalls and sizes.ring * slot > _RING_BYTES
         recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
         if recalled and CALENDAR not in without and slot <= _UNTILED_BYTES:
-            waiting, bits = _calendar(sizes, words)
+            waiting, bits = _calendar(sizes, variant)
             recalled = 0 if waiting else recalled
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    if not tiles and not recalled:
-        variant = words
+    if (tiles or recalled) and variant.queues is None:
+        variant = replace(variant, target_bits=0, palette=False)
     return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
 
 

@@ -19,6 +19,8 @@ from burstproof.engine.rules import Features
 from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
+SPACING = 32
+"""Words from the length of one queue to that of the next: all blocks reserve at once, and each line by itself."""
 MOST_RECALLED = 64
 """Bursts whose fired lists are read again, at most."""
 
@@ -44,9 +46,11 @@ class OwnerQueues:
         A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
         enough.
     wide : bool
-        An entry of a queue has 64 bits: its contribution needs more than 16.
+        An entry of a queue has 64 bits: its contribution needs more than 16, and there is no palette.
     part : int
         Entries that a row delivers in one burst, in the mean.
+    bin_room : int
+        Entries of an owner that a block holds in shared memory, before they go to its queue.
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
@@ -57,8 +61,19 @@ class OwnerQueues:
     low_bits: int
     wide: bool
     part: int
+    bin_room: int
     word: Word
     shape: FusedShape
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry."""
+        return 8 if self.wide else 4
+
+    @property
+    def bin_bytes(self) -> int:
+        """Shared memory that the bins of a block take."""
+        return self.owners * self.bin_room * self.entry_bytes
 
     @property
     def shared_bytes(self) -> int:

@@ -12,6 +12,7 @@ from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.tiles import QUEUES, sized
+from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.options import EngineOptions
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -39,7 +40,8 @@ FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
 @pytest.mark.parametrize(
     ("neurons", "synapses", "queued"),
     [
-        (5 * _MILLION, INHIBITION, False),
+        (4 * _MILLION, INHIBITION, False),
+        (5 * _MILLION, INHIBITION, True),
         (20 * _MILLION, INHIBITION, True),
         (5 * _MILLION, DELAYS, False),
         (20 * _MILLION, DELAYS, True),
@@ -66,6 +68,13 @@ def test_without_delays_only_where_neurons_have_few_parameters_of_their_own() ->
     sizes = replace(many.sizes, uniform=frozenset())
     assert sized(many.variant, sizes).queues is None
     assert sized(many.variant, replace(sizes, ring=17)).queues is not None
+
+
+@pytest.mark.parametrize(("bits", "queued"), [(8, False), (16, True)])
+def test_narrow_sums_stay_in_the_cache(bits: int, queued: bool) -> None:
+    small = packed(_MILLION, weights=200.0)
+    sizes = replace(small.sizes, neurons=5 * _MILLION, static_entries=5 * _MILLION * _FAN)
+    assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
 
 
 def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
