@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from burstproof.engine import reference
+from burstproof.engine.cpu import memory
 from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.engine.state import Stimulus
 from suites.support.parity.builder import network
 
@@ -32,6 +35,37 @@ def test_candidates_are_counted_over_all_blocks(amount: float) -> None:
             mine, specified = (engine.step(Stimulus(ids, amounts, np.empty(0, np.uint32))) for engine in engines)
             assert mine.candidates == specified.candidates == len(ids)
             assert mine.fired_ids.tolist() == specified.fired_ids.tolist()
+    finally:
+        for engine in engines:
+            engine.close()
+
+
+@pytest.mark.thorough("compiles kernels")
+@pytest.mark.parametrize(
+    ("profile", "forgets"),
+    [(FEAGI_2_6, 0.0), (FEAGI_2_6, 0.5), (FEAGI_BETA, 0.5)],
+    ids=["accumulating", "restarting", "large"],
+)
+def test_specialised_kernels_without_countdowns_agree(
+    profile: Profile, forgets: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No neuron has a refractory period; sums fall below 0. Under ``feagi-beta`` the network counts as a large one."""
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.reference import ReferenceEngine
+
+    for module in (memory, reference):
+        monkeypatch.setattr(module, "LARGE_NETWORK_NEURONS", 100)
+    generator = np.random.default_rng(7)
+    net = network(NEURONS, thresholds=4, mp_charge_accumulation=generator.random(NEURONS) >= forgets)
+    options = EngineOptions(profile, cpu=CpuOptions(threads=1, specialise=True))
+    engines = [CpuEngine.create(net, options), ReferenceEngine.create(net, options)]
+    try:
+        for _ in range(6):
+            ids = np.flatnonzero(generator.random(NEURONS) < 0.6).astype(np.uint32)
+            amounts = generator.choice([-1.0, 2.0, 3.0], len(ids)).astype(np.float32)
+            mine, specified = (engine.step(Stimulus(ids, amounts, np.empty(0, np.uint32))) for engine in engines)
+            assert mine.fired_ids.tolist() == specified.fired_ids.tolist()
+            assert engines[0].state().differences(engines[1].state()) == ()
     finally:
         for engine in engines:
             engine.close()
