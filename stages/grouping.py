@@ -2,7 +2,7 @@
 
 With ``--dist loadgroup`` the cases of one ``xdist_group`` stay together and others are spread; with ``--dist loadfile``
 the cases of a file do, or those of the files of one ``file_group``. Units with a case that states a time limit of its
-own begin first, the longest limit before all: at the end a process would be left alone with them.
+own begin first, the longest limit before all, then groups: at the end a process would be left alone with them.
 
 pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
 9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
@@ -99,9 +99,10 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         """Give a worker the next unit; before the first one, put those that may take long in front."""
         if not self._ordered:
             self._ordered = True
-            limits = {scope: self._limit_of(unit) for scope, unit in self.workqueue.items()}
-            for scope in sorted(filter(limits.get, limits), key=limits.__getitem__):
-                self.workqueue.move_to_end(scope, last=False)
+            groups = set(self._notes["groups"].values())
+            lengths = {scope: (self._limit_of(unit), scope in groups) for scope, unit in self.workqueue.items()}
+            for scope in sorted(lengths, key=lengths.__getitem__, reverse=True):
+                self.workqueue.move_to_end(scope)
         super()._assign_work_unit(node)
 
     def _limit_of(self, unit: Iterable[str]) -> float:

@@ -42,10 +42,10 @@ class Config:
 CASES = [f"test_it.py::test[{number}]" for number in range(50)]
 
 
-def scheduled(folder: Path, limits: Mapping[str, float]) -> tuple[GroupScheduling, list[Node]]:
-    """All cases over two workers, the first two of them a group."""
+def scheduled(folder: Path, limits: Mapping[str, float], group: slice = slice(2)) -> tuple[GroupScheduling, list[Node]]:
+    """All cases over two workers, some of them a group."""
     notes = folder / "groups.json"
-    notes.write_text(json.dumps({"groups": dict.fromkeys(CASES[:2], "a"), "limits": limits}), encoding="utf-8")
+    notes.write_text(json.dumps({"groups": dict.fromkeys(CASES[group], "a"), "limits": limits}), encoding="utf-8")
     scheduler = GroupScheduling(Config(), Producer("cases", enabled=False), notes)
     nodes = [Node("gw0"), Node("gw1")]
     for node in nodes:
@@ -59,6 +59,12 @@ def test_units_that_may_take_long_begin_first(tmp_path: Path) -> None:
     """A group as its longest case."""
     _, nodes = scheduled(tmp_path, {CASES[40]: 900.0, CASES[1]: 1800.0, CASES[30]: 3600.0})
     assert [node.given for node in nodes] == [[30, 40], [0, 1, 2]]
+
+
+def test_groups_begin_before_single_cases(tmp_path: Path) -> None:
+    """They share something costly. What has a limit of its own goes before them, and the others keep their order."""
+    _, nodes = scheduled(tmp_path, {CASES[30]: 900.0}, slice(47, 50))
+    assert [node.given for node in nodes] == [[30, 0], [47, 48, 49]]
 
 
 def test_units_that_have_ended_are_forgotten(tmp_path: Path) -> None:
