@@ -39,6 +39,9 @@ from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME
 _OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
 """Options of ``compare`` that only two sides have."""
 
+_NOISY = 30
+"""Of the figures of a simulated page, in its second form."""
+
 _TRIES_A_PAGE = 10
 """A page has hundreds of comparisons: so many fewer of them are simulated."""
 
@@ -147,7 +150,9 @@ def _across(options: argparse.Namespace) -> int:
 
 
 def _detection(options: argparse.Namespace) -> int:
-    print(rates_table((*measure_rates(options.tries), measure_page(max(1, options.tries // _TRIES_A_PAGE)))))
+    pages = max(1, options.tries // _TRIES_A_PAGE)
+    many = [measure_page(pages, noisy=noisy) for noisy in (0, _NOISY)]
+    print(rates_table((*measure_rates(options.tries), *many)))
     return ExitCode.PASS
 
 

@@ -18,6 +18,7 @@ from reports.judge.difference import (
     change_of,
     difference,
     discoveries,
+    page_tails,
     runs_difference,
 )
 from reports.judge.direction import lower_is_better
@@ -391,20 +392,20 @@ def _confirmed(rows: list[Row], by_runs: bool) -> list[Row]:
     """Correct for many figures: a claim from runs stands only if Benjamini and Hochberg's procedure keeps it."""
     if not by_runs:
         return rows
-    tested = [row for row in rows if row.difference.p_higher < 1.0 or row.difference.p_lower < 1.0]
-    kept: dict[Key, bool] = {}
+    tested = [row for row in rows if row.difference.freedom]
+    tails = page_tails([row.difference for row in tested])
+    kept: dict[Key, tuple[bool, float]] = {}
     for worse in (True, False):
-        ways = [row.difference.p_higher if bool(row.lower) is worse else row.difference.p_lower for row in tested]
+        ways = [p[0] if bool(row.lower) is worse else p[1] for row, p in zip(tested, tails, strict=True)]
         wanted = Change.SLOWER if worse else Change.FASTER
-        for row, stands in zip(tested, discoveries(ways) if ways else (), strict=True):
+        for row, p, stands in zip(tested, ways, discoveries(ways) if ways else (), strict=True):
             if row.change is wanted:
-                kept[row.key] = stands
-    return [_settled(row, kept[row.key], len(tested)) if row.key in kept else row for row in rows]
+                kept[row.key] = stands, p
+    return [_settled(row, *kept[row.key], len(tested)) if row.key in kept else row for row in rows]
 
 
-def _settled(row: Row, stands: bool, count: int) -> Row:
+def _settled(row: Row, stands: bool, p: float, count: int) -> Row:
     if stands:
         return replace(row, confirmed=True)
-    p = min(row.difference.p_higher, row.difference.p_lower)
     reason = f"p = {p:.2g}: not enough among {units.counted(count, 'figure')}; take more runs"
     return replace(row, difference=replace(row.difference, change=Change.UNKNOWN, reason=reason))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from reports.judge.shared_spread import LEAST_FIGURES, shared_tails
 from reports.judge.statistics import checked, median
 from reports.values.judgement import Interval
 
@@ -73,6 +74,12 @@ class Difference:
         One-sided p-values of the claims that the candidate's figure is higher, or lower; 1 where none was computed.
     reason : str
         Why, in one clause.
+    error : float
+        Standard error of the ratio's logarithm, estimated from runs; 0 where none was.
+    residuals : tuple of float
+        From which that was estimated: what the fit leaves of each run, in the order taken.
+    freedom : int
+        Degrees of freedom of the estimate.
     """
 
     change: Change
@@ -81,6 +88,9 @@ class Difference:
     p_higher: float = 1.0
     p_lower: float = 1.0
     reason: str = ""
+    error: float = 0.0
+    residuals: tuple[float, ...] = ()
+    freedom: int = 0
 
 
 def difference(
@@ -158,14 +168,29 @@ def runs_difference(
     inverse = np.linalg.inv(terms.T @ terms)
     fitted = inverse @ terms.T @ logs
     freedom = len(taken) - terms.shape[1]
-    residual = float(((logs - terms @ fitted) ** 2).sum())
-    error = max(math.sqrt(residual / freedom * inverse[1, 1]), _LEAST_ERROR)
+    residuals = logs - terms @ fitted
+    error = max(math.sqrt(float((residuals**2).sum()) / freedom * inverse[1, 1]), _LEAST_ERROR)
     shift = float(fitted[1])
     half = student_quantile(1.0 - ERROR, freedom) * error
     interval = Interval(math.exp(shift - half), math.exp(shift + half), CONFIDENCE)
     tail = student_tail(shift / error, freedom)
     ratio = math.exp(shift)
-    return Difference(change_of(ratio, interval, tolerance, lower_is_better), ratio, interval, tail, 1.0 - tail)
+    change = change_of(ratio, interval, tolerance, lower_is_better)
+    left = tuple(residuals.tolist())
+    return Difference(change, ratio, interval, tail, 1.0 - tail, error=error, residuals=left, freedom=freedom)
+
+
+def page_tails(page: Sequence[Difference]) -> list[tuple[float, float]]:
+    """The p-values of all comparisons of runs of one page: that each figure is higher, and that it is lower.
+
+    Where there are many figures, they are those of the spreads that the figures show together.
+    """
+    noisy = [one for one in page if one.error > _LEAST_ERROR]
+    if len(noisy) < LEAST_FIGURES:
+        return [(one.p_higher, one.p_lower) for one in page]
+    shifts, errors = [math.log(one.ratio) for one in noisy], [one.error for one in noisy]
+    shared = iter(shared_tails(shifts, errors, [one.residuals for one in noisy], noisy[0].freedom))
+    return [next(shared) if one.error > _LEAST_ERROR else (one.p_higher, one.p_lower) for one in page]
 
 
 def change_of(ratio: float, interval: Interval, tolerance: float, lower_is_better: bool) -> Change:

@@ -37,10 +37,12 @@ def test_goals_are_met_on_a_few_tries() -> None:
     assert len(rates_table(rates).splitlines()) == len(rates) + 2
 
 
-def test_a_page_of_many_figures() -> None:
-    page = measure_page(20)
+@pytest.mark.parametrize(("noisy", "found"), [(0, 0.95), (30, 0.5)])
+def test_a_page_of_many_figures(noisy: int, found: float) -> None:
+    """Where all vary alike a slowdown is confirmed; where some are noisy, less often, and no more is false."""
+    page = measure_page(10, noisy=noisy)
     assert page.false_alarms <= 0.1
-    assert page.found >= 0.4
+    assert page.found >= found
 
 
 @pytest.mark.thorough("1000 comparisons of each shape: half a minute")
