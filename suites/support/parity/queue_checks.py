@@ -35,6 +35,7 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
         "queues._OWNERS": 3,
         "queues._BIN_BYTES": bins,
         "queues._SHAPE": FusedShape(32, 1),
+        "queues._FEATURED_SHAPE": FusedShape(32, 1),
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
     }

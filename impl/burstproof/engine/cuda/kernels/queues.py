@@ -29,7 +29,10 @@ from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS, LOCAL_BITS
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 
 _PER_THREAD, _WIDE_PER_THREAD = 6, 4
-"""Entries of 32 and of 64 bits that a thread takes at a time: so many loads are in flight, and so many registers."""
+"""Entries of 32 and of 64 bits that a thread takes at a time; one less where rows are in parts.
+
+So many loads are in flight, and so many registers, of which a thread may have 64.
+"""
 _LINE = 32
 """Entries of a bin that are written together, at most."""
 _SLACK = 4
@@ -120,7 +123,7 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
 def _parts(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
     most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
-    per_window = _FILLED * threads * _per_thread(queues) / queues.part
+    per_window = _FILLED * threads * _per_thread(variant, queues) / queues.part
     windows = max(1, int(most / per_window))
     return max(1, min(int(windows * per_window), most))
 
@@ -130,8 +133,8 @@ def _divides(variant: Variant) -> bool:
     return variant.recalled == 1 and variant.row_length > 0
 
 
-def _per_thread(queues: OwnerQueues) -> int:
-    return _WIDE_PER_THREAD if queues.wide else _PER_THREAD
+def _per_thread(variant: Variant, queues: OwnerQueues) -> int:
+    return (_WIDE_PER_THREAD if queues.wide else _PER_THREAD) - int(variant.recalled > 1)
 
 
 def _stored(variant: Variant) -> type[np.signedinteger]:
@@ -220,7 +223,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     """
     offset, uniform_rows = variant.offset, variant.uniform_rows
     columns = not (uniform_rows or variant.target_bits)
-    per_thread, read_once = _per_thread(queues), make_read_once()
+    per_thread, read_once = _per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     note, find = make_find(variant, queues, threads)
 
@@ -278,7 +281,7 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..
 
     Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set.
     """
-    per_thread, span, room = _per_thread(queues), np.uint32(queues.span), np.uint32(queues.bin_room)
+    per_thread, span, room = _per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
     brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - _SLACK * mean**0.5)))
 
@@ -382,7 +385,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window."""
     target, stored = variant.target, _stored(variant)
-    per_thread, unit = _per_thread(queues), np.uint32(_unit(queues))
+    per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
     load_window, put = make_load_window(variant, queues, threads), make_put(variant, queues, threads)
     empty_bins, places = make_empty_bins(variant, queues, threads), (threads * per_thread if queues.part < WARP else 1)
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)

@@ -24,13 +24,13 @@ ENQUEUE_THREADS, ENQUEUE_BLOCKS = 1024, 1
 """Threads of a block that sorts contributions by owner, and such blocks on a multiprocessor."""
 _BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 1023
 """Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
-_SORTING_BYTES = 28 << 10
+_SORTING_BYTES = 32 << 10
 """Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _OTHER_BYTES = 2048
-_SHAPE = FusedShape(1024, 2)
-"""Block of an owner."""
+_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
+"""Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 _MEASURED_BITS, _MEASURED_NEURONS = (16, 32), 5_000_000
@@ -59,7 +59,14 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
     queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, fused=_SHAPE, long_rows=False)
+    return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
+
+
+def with_registers(variant: Variant) -> Variant:
+    """``variant``, whose owners have blocks in which its features find registers enough."""
+    if variant.queues is None:
+        return variant
+    return replace(variant, fused=_FEATURED_SHAPE if variant.extras else _SHAPE)
 
 
 def without_queues(variant: Variant) -> Variant:

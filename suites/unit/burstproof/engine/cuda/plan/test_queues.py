@@ -10,9 +10,10 @@ import pytest
 
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.queues import block_bytes
+from burstproof.engine.cuda.plan.queues import block_bytes, with_registers
 from burstproof.engine.cuda.plan.tiles import QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
+from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.options import EngineOptions
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -75,6 +76,14 @@ def test_narrow_sums_stay_in_the_cache(bits: int, queued: bool) -> None:
     small = packed(_MILLION, weights=200.0)
     sizes = replace(small.sizes, neurons=5 * _MILLION, static_entries=5 * _MILLION * _FAN)
     assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
+
+
+def test_owners_of_neurons_with_features_have_smaller_blocks_of_the_same_chunk() -> None:
+    plain = packed(20 * _MILLION, **INHIBITION).variant.fused
+    featured = with_registers(replace(packed(20 * _MILLION, **INHIBITION).variant, extras=ExtrasKey(trains=True))).fused
+    assert plain is not None
+    assert featured is not None
+    assert (featured.threads, featured.chunk) == (plain.threads // 2, plain.chunk)
 
 
 def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
