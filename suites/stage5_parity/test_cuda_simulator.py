@@ -20,9 +20,9 @@ _UNUSED = "a network without restarts leaves the call out"
 
 ONLY_ON_GPU = {
     "burst.make_first_item.own_item": "a block's own items; the simulator runs one block for all",
-    "burst.make_following_item.next_of_block": "a block's next item, where a kernel has fewer blocks than chunks",
     "burst.make_following_item.none": "a block has one item; the simulator runs one block for all",
     "closed_loop.make_begin_turn.follow": "what blocks but the first do; the simulator runs one",
+    "closed_loop.make_following_item.next_of_block": "a block's next item, where there are fewer blocks than chunks",
     "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",
     "features.rules_of_features.rounded": "a product that no compiler contracts; in the simulator a plain one",
     "generate.make_ranks.all_own": "a warp generates a row together; in the simulator one thread does",
@@ -45,7 +45,9 @@ ONLY_ON_GPU = {
     "relay._on_device.add": _LINK,
     "relay._on_device.assembled": _LINK,
     "relay._on_device.loading": _LINK,
+    "relay._on_device.reply": _LINK,
     "relay._on_device.storing": _LINK,
+    "replies._make_scan.by_warp": _WARP,
     "rows.make_read_once.hinted": "a load with a cache hint; in the simulator a plain one",
     "tiles.make_send_tile.any_by_warp": _WARP,
     "tiles.make_send_tile.vote_by_warp": _WARP,

@@ -82,6 +82,8 @@ def check_closed_loop() -> list[str]:
         problems += [f"{name}: {problem}" for problem in loop_differs(small(name), cuda_engine)]
     problems += [f"packed sums: {problem}" for problem in loop_differs(small(STAYING[0]), packed)]
     problems += [f"plastic: {problem}" for problem in loop_differs(small("plastic, window 1", 4), cuda_engine)]
+    with mock.patch("burstproof.engine.cuda.kernels.closed_loop._SMALL_BLOCK", 0):
+        problems += [f"in parts: {problem}" for problem in loop_differs(small(STAYING[1]), cuda_engine)]
     return problems
 
 
@@ -200,11 +202,19 @@ def check_closed_loop_refuses() -> list[str]:
 
 
 def check_closed_loop_of_many() -> list[str]:
-    """A call with more than fits into the mail, or a list longer than the window, is a burst like any other."""
+    """A call with more than fits into the mail, or a list longer than its replies, is a burst like any other."""
     mix = small(STAYING[0])
     kernel, window = "burstproof.engine.cuda.host.loop_kernel", "burstproof.engine.cuda.host.window"
     with mock.patch(f"{kernel}.MOST_ENTRIES", 3), mock.patch(f"{window}._LARGEST", 4):
-        return loop_differs(mix, cuda_engine)
+        problems = loop_differs(mix, cuda_engine)
+    network = Network(NeuronTable.build(40, thresholds=2.0), SynapseTable.build(np.arange(39), np.arange(1, 40)))
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    with mock.patch(f"{kernel}.reply_lines", return_value=1), engine, engine.closed_loop() as loop:
+        for forced in (40, 5, 23, 24, 40, 0):
+            ids = np.arange(forced, dtype=np.uint32)
+            want, got = reference.step(Stimulus(forced=ids)).fired_ids, loop.step(forced=ids)
+            problems += [] if np.array_equal(want, got) else [f"{forced} forced: another list"]
+    return problems
 
 
 def check_interrupted_loop() -> list[str]:

@@ -318,15 +318,16 @@ class Window(NamedTuple):
 class Mailbox(NamedTuple):
     """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
 
-    ``mail_room`` amounts fit into the mail; the first ``answering`` blocks answer; without a call for ``idle`` ns the
-    kernel ends.
+    ``mail_room`` amounts fit into the mail; a chunk's replies have ``reply_lines`` lines; without a call for ``idle``
+    ns the kernel ends.
     """
 
     mail: Longs
     answers: Longs
+    replies: Ids
     relay: Longs
     mail_room: np.uint32
-    answering: np.uint32
+    reply_lines: np.uint32
     idle: np.uint64
 
 

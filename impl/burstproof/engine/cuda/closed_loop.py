@@ -9,7 +9,7 @@ import numpy as np
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import UNSUITED, limits_of, loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_calls import MANY, UNSUITED, limits_of, loop_calls, write_packed
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
@@ -81,13 +81,15 @@ class StayingLoop(ClosedLoop):
                 found = self._calls.call(
                     kernel.mail,
                     kernel.answers,
+                    kernel.replies,
                     ids,
                     amounts,
                     forced,
                     self._valid,
                     self._limits,
                     number,
-                    kernel.answering,
+                    kernel.chunks,
+                    kernel.ids,
                 )
             except TypeError:  # other types than those that it is compiled for
                 found = UNSUITED
@@ -148,14 +150,14 @@ class StayingLoop(ClosedLoop):
             self._clamping = packed.clamped
             write_packed(kernel.mail, packed, number)
             self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
-            found = self._calls.wait(kernel.answers, number, kernel.answering)
+            found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, kernel.ids)
         found = kernel.finish(number, found, self._calls.wait)
         self._clamped, self._clamping = self._clamped or self._clamping, False
         return found
 
     def _fired(self, kernel: LoopKernel, count: int) -> Ids:
         """What fired in the burst just done."""
-        if count > len(kernel.ids):
+        if count == MANY:
             return self._chosen(self._engine.last_list()[0].copy())
         if self._wanted is None:
             return kernel.ids[:count].copy()

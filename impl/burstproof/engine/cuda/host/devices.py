@@ -42,22 +42,23 @@ class LoopKernel(Protocol):
 
     Attributes
     ----------
-    mail, answers : int64
-        Host memory of calls and of answers (``kernels.mailbox``).
-    ids : uint32 (window,)
-        Where the fired list lies after an answer, unless it is longer.
-    answering : int
-        Blocks that answer.
+    mail, answers, replies : int64
+        Host memory of calls and of answers (``kernels.mailbox``, ``kernels.replies``).
+    ids : uint32 (N + SLACK,)
+        Where the fired list lies after an answer.
+    chunks : int
+        Chunks of neurons, each of which has an answer.
     room : int
         Amounts, and forced firings, that fit into a call.
     answered, fired : int
-        Number of the call that was answered last, and the neurons that fired in it.
+        Number of the call that was done last, and the neurons that fired in it; right when the kernel has ended.
     """
 
     mail: npt.NDArray[np.int64]
     answers: npt.NDArray[np.int64]
+    replies: npt.NDArray[np.int64]
     ids: npt.NDArray[np.uint32]
-    answering: int
+    chunks: int
     room: int
 
     @property

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
-    ANSWERS_HEAD,
     BESIDE,
     CALL,
     MAIL_HEAD,
@@ -22,6 +21,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     NUMBER_SHIFT,
     RUNNING,
     STATUS,
+    UNIT_BITS,
 )
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import PackedStimulus
@@ -31,6 +31,11 @@ from burstproof.network.model import Network
 UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
 """Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
 kernel ended before it saw the call."""
+
+MANY = 1 << 32
+"""Instead of a number of firings: more of them than there is room for in the replies."""
+SLACK = 3
+"""Elements that a list needs behind its last firing: it is written unit by unit."""
 
 SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
@@ -67,10 +72,11 @@ def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: 
 class LoopCalls(NamedTuple):
     """Compiled functions, of arguments that are contiguous.
 
-    ``call(mail, answers, ids, amounts, forced, valid, limits, number, answering)`` does a whole call;
-    ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, number,
-    answering)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count`` are wanted,
-    which it copies. ``call`` and ``wait`` return the number of firings, or one of the three numbers above.
+    ``call(mail, answers, replies, ids, amounts, forced, valid, limits, number, chunks, fired)`` does a whole call;
+    ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, replies,
+    number, chunks, fired)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count``
+    are wanted, which it copies. ``call`` and ``wait`` leave what fired in ``fired`` and return the number of firings,
+    or one of the numbers above.
     """
 
     call: Callable[..., Any]
@@ -146,28 +152,61 @@ def loop_calls() -> LoopCalls:
     def ring(mail, number, amounts, forced):  # type: ignore[no-untyped-def]
         atomic_store(mail, CALL, (number << shift) | (amounts << AMOUNTS_SHIFT) | forced)
 
-    @njit(int64(int64[::1], int64, int64))
-    def wait(answers, number, answering):  # type: ignore[no-untyped-def]
-        spins = SPINS
-        for block in range(answering):
-            while atomic_load(answers, ANSWERS_HEAD + block) >> shift != number:
-                ended = atomic_load(answers, STATUS) != RUNNING
-                if ended and atomic_load(answers, ANSWERS_HEAD + block) >> shift != number:
-                    return NOT_RUNNING
-                spins -= 1
-                if spins == 0:
-                    return LATE
-                relax()
-        return atomic_load(answers, ANSWERS_HEAD) & counts
-
     words, ids_type = int64[::1], types.Array(uint32, 1, "C")
+    in_line, line_bits = (1 << UNIT_BITS) - 1, UNIT_BITS + 1
 
-    @njit(int64(words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64))
-    def call(mail, answers, ids, amounts, forced, valid, limits, number, answering):  # type: ignore[no-untyped-def]
+    @njit
+    def here(answers, replies, place, number):  # type: ignore[no-untyped-def]
+        """Wait for the unit at ``place``: 0, or why it is not there."""
+        for _ in range(SPINS):
+            if atomic_load(replies, place) & counts == number:
+                return 0
+            if atomic_load(answers, STATUS) != RUNNING and atomic_load(replies, place) & counts != number:
+                return NOT_RUNNING
+            relax()
+        return LATE
+
+    @njit(int64(words, words, int64, int64, ids_type))
+    def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
+        """Take the chunks' units one after another: each is whole if its first word says ``number``."""
+        room, found, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, False
+        for chunk in range(chunks):
+            place = chunk << line_bits
+            word = atomic_load(replies, place)
+            if word & counts != number:
+                missing = here(answers, replies, place, number)
+                if missing != 0:
+                    return missing
+                word = atomic_load(replies, place)
+            count, pair = word >> shift, atomic_load(replies, place + 1)
+            fired[found], fired[found + 1] = pair & counts, pair >> shift
+            units = (count + 3) // 3
+            if units > room:
+                many, units = True, 1
+            entry = found + 2
+            for unit in range(1, units):
+                place = (((unit >> UNIT_BITS) * chunks + chunk) << line_bits) + ((unit & in_line) << 1)
+                word = atomic_load(replies, place)
+                if word & counts != number:
+                    missing = here(answers, replies, place, number)
+                    if missing != 0:
+                        return missing
+                    word = atomic_load(replies, place)
+                pair = atomic_load(replies, place + 1)
+                fired[entry], fired[entry + 1], fired[entry + 2] = word >> shift, pair & counts, pair >> shift
+                entry += 3
+            if not many:
+                found += count
+        return MANY if many else found
+
+    @njit(
+        int64(words, words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64, ids_type)
+    )
+    def call(mail, answers, replies, ids, amounts, forced, valid, limits, number, chunks, fired):  # type: ignore[no-untyped-def]
         if not write(mail, ids, amounts, forced, valid, limits, number):
             return UNSUITED
         ring(mail, number, len(ids), len(forced))
-        return wait(answers, number, answering)
+        return wait(answers, replies, number, chunks, fired)
 
     @njit(int64(ids_type, int64, boolean[::1], ids_type))
     def pick(fired, count, wanted, chosen):  # type: ignore[no-untyped-def]

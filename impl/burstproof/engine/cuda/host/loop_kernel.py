@@ -13,12 +13,13 @@ from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
 from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
-from burstproof.engine.cuda.host.loop_calls import NOT_RUNNING
+from burstproof.engine.cuda.host.loop_calls import NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import (
-    ANSWERS_HEAD,
+    ANSWERS_LENGTH,
     CALL,
     ENDED,
     IDLE_NS,
+    LAST,
     LEAVE,
     MOST_ENTRIES,
     NUMBER_SHIFT,
@@ -27,8 +28,11 @@ from burstproof.engine.cuda.kernels.mailbox import (
     STATUS,
     STUCK,
     STUCK_NS,
+    UNIT_BITS,
     mail_length,
+    reply_lines,
 )
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
 from burstproof.engine.cuda.plan.buffers import chunks_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.errors import DeviceFaultError
@@ -45,47 +49,47 @@ class StayingKernel:
         self, runtime: DeviceRuntime, packed: Packed, buffers: Mapping[str, DeviceBuffer], batch: FusedBatch
     ) -> None:
         from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, staying
-        from burstproof.engine.cuda.kernels.gather import gathering_blocks
 
         self._runtime, self._batch, self._stream = runtime, batch, batch.stream
-        variant, threads = packed.variant, staying(packed.variant).threads
-        chunks, word = chunks_of(packed.sizes.neurons, variant), np.dtype(np.int64)
-        kernels = Kernels(runtime, staying(variant), (closed_loop_spec(variant),))
-        most = kernels.cooperative_blocks("closed_loop", threads, _THREADS_PER_MULTIPROCESSOR)
-        grid = min(1 + chunks, most)
-        all_send = variant.long_rows or variant.recalled > 0
-        self.answering = grid if all_send else min(grid, gathering_blocks(variant, chunks, threads))
-        self.room = max(1, min(packed.sizes.neurons, MOST_ENTRIES))
+        shard, neurons, word = staying(packed.variant), packed.sizes.neurons, np.dtype(np.int64)
+        kernels = Kernels(runtime, shard, (closed_loop_spec(packed.variant),))
+        self.chunks, lines = chunks_of(neurons, shard.variant), reply_lines(neurons, shard.chunk)
+        most = kernels.cooperative_blocks("closed_loop", shard.threads, _THREADS_PER_MULTIPROCESSOR)
+        self.room = max(1, min(neurons, MOST_ENTRIES))
         mail = runtime.mapped(BufferSpec("mail", mail_length(self.room), word))
-        answers = runtime.mapped(BufferSpec("answers", ANSWERS_HEAD + grid, word))
-        self._relay = runtime.allocate([BufferSpec("relay", RELAY_LENGTH, word)])["relay"]
-        window = batch.lend()
+        answers = runtime.mapped(BufferSpec("answers", ANSWERS_LENGTH, word))
+        replies = runtime.mapped(BufferSpec("replies", (4 << UNIT_BITS) * self.chunks * lines, np.dtype(np.uint32)))
+        spans = BufferSpec("span_counts", 2 * -(-self.chunks // CHUNKS_PER_SPAN), np.dtype(np.uint32))
+        own = runtime.allocate([BufferSpec("relay", RELAY_LENGTH, word), spans])
+        self._cleared = tuple(own.values())
         self.mail: npt.NDArray[np.int64] = mail.array
         self.answers: npt.NDArray[np.int64] = answers.array
-        self.ids: npt.NDArray[np.uint32] = window.ids
+        self.replies: npt.NDArray[np.int64] = replies.array.view(np.int64)
+        self.ids: npt.NDArray[np.uint32] = np.empty(neurons + SLACK, np.uint32)
         given = {
             **numbers_of(packed),
-            **window.given,
+            **batch.lend().given,
+            **own,
             "mail": mail,
             "answers": answers,
-            "relay": self._relay,
+            "replies": replies,
             "mail_room": self.room,
-            "answering": self.answering,
+            "reply_lines": lines,
             "idle": IDLE_NS,
         }
-        values = Values(runtime, buffers, 0, given)
-        self._call = replace(kernels.call("closed_loop", grid, threads, values), cooperative=True)
+        values, grid = Values(runtime, buffers, 0, given), min(1 + self.chunks, most)
+        self._call = replace(kernels.call("closed_loop", grid, shard.threads, values), cooperative=True)
         self.answers[STATUS] = ENDED
 
     @property
     def answered(self) -> int:
-        """Number of the call that was answered last."""
-        return int(self.answers[ANSWERS_HEAD]) >> NUMBER_SHIFT
+        """Number of the call that was done last, as the kernel said when it ended."""
+        return int(self.answers[LAST]) >> NUMBER_SHIFT
 
     @property
     def fired(self) -> int:
         """Neurons that fired in that call."""
-        return int(self.answers[ANSWERS_HEAD]) & ((1 << NUMBER_SHIFT) - 1)
+        return int(self.answers[LAST]) & ((1 << NUMBER_SHIFT) - 1)
 
     def finish(self, number: int, found: int, wait: Callable[..., int]) -> int:
         """See ``LoopKernel.finish``."""
@@ -95,16 +99,16 @@ class StayingKernel:
                 self._launch()
             elif not self._stream.finished() and time.monotonic() - since > _PATIENCE_S:
                 raise self._lost("the kernel of a closed loop gives no answer")
-            found = wait(self.answers, number, self.answering)
+            found = wait(self.answers, self.replies, number, self.chunks, self.ids)
         return found
 
     def _launch(self) -> None:
         """Queue the kernel: it begins with the call that waits."""
-        if self.answers[STATUS] == STUCK:
-            raise self._lost("blocks of a closed loop waited for each other in vain")
+        self._check()
         make_current(self._runtime)
         self._batch.lend()
-        self._runtime.fill(self._relay, 0, self._stream)
+        for buffer in self._cleared:
+            self._runtime.fill(buffer, 0, self._stream)
         self.answers[STATUS] = RUNNING
         self._call.queue(self._stream)
 
@@ -116,8 +120,13 @@ class StayingKernel:
         while not self._stream.finished():
             if time.monotonic() - since > _PATIENCE_S:
                 raise self._lost("the kernel of a closed loop does not end")
+        self._check()
         if self.answers[STATUS] == RUNNING:
             self.answers[STATUS] = ENDED
+
+    def _check(self) -> None:
+        if self.answers[STATUS] == STUCK:
+            raise self._lost("blocks of a closed loop waited for each other in vain")
 
     def _lost(self, message: str) -> DeviceFaultError:
         return DeviceFaultError(

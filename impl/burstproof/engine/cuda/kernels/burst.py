@@ -193,19 +193,16 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
-def make_following_item(stays: bool) -> Callable[..., Any]:
+def make_following_item() -> Callable[..., Any]:
     """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
 
     def next_of_all(item: np.uint32, items: np.uint32) -> Any:
         return np.uint32(item + np.uint32(1))
 
-    def next_of_block(item: np.uint32, items: np.uint32) -> Any:
-        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
-
     def none(item: np.uint32, items: np.uint32) -> Any:
         return items
 
-    return cuda.jit(device=True)(next_of_all if SIMULATED else next_of_block if stays else none)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(next_of_all if SIMULATED else none)  # type: ignore[no-any-return]
 
 
 def make_end_exchange() -> Callable[..., Any]:
@@ -242,7 +239,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
     id_of, keep_route = make_id_of(shard), make_link().keep
-    first_item, following_item, several = make_first_item(), make_following_item(shard.stays), SIMULATED or shard.stays
+    first_item, following_item, several = make_first_item(), make_following_item(), SIMULATED
     per_thread, word = chunk // threads, variant.word.added
     fetch_early, fetch_chunk = (
         make_fetch_early(shard, threads, per_thread),

@@ -1,10 +1,10 @@
 """A kernel that stays on the device between the bursts of a closed loop: a call takes no launch, no copy, no wait.
 
-The first block reads the host's mail: it takes in what comes from outside and lets the others begin. They do the burst
-and order its list as the kernels of a batch do, phase by phase, with a word of the relay where a batch has the boundary
-between two kernels. Every block that orders a part of the list answers by itself; the host begins the next turn, when
-it has all answers. All blocks have to be on the device at once, so the kernel is launched cooperatively. It ends when
-the host says so, or without a call for a while.
+The first block reads the host's mail: it takes in what comes from outside and lets the others begin. They consume what
+has arrived, and every one answers for its own chunks as soon as it knows what fired there. Only then are the rows of
+what fired sent, while the host has its answer; the first block listens again when all blocks have sent theirs. The list
+on the device is put in order when the kernel ends. All blocks have to be on the device at once, so the kernel is
+launched cooperatively. It ends when the host says so, or without a call for a while.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
-    Exchange,
     Fcl,
     Gathering,
     Identity,
@@ -34,12 +33,27 @@ from burstproof.engine.cuda.args import (
     Turn,
     Window,
 )
-from burstproof.engine.cuda.kernels.burst import make_burst
-from burstproof.engine.cuda.kernels.control import COUNT, FRESH, IDS
+from burstproof.engine.cuda.kernels.burst import (
+    make_add_up,
+    make_count_chunk,
+    make_first_item,
+    make_keep_chunk,
+    make_send_fired,
+)
+from burstproof.engine.cuda.kernels.calendar import make_deliver_due
+from burstproof.engine.cuda.kernels.consume import (
+    Fired,
+    Loaded,
+    Moment,
+    make_consume_chunk,
+    make_consume_part,
+    make_fetch_chunk,
+)
+from burstproof.engine.cuda.kernels.control import BURST, CONSUMED, COUNT, FRESH, ORIGIN, SLOT
+from burstproof.engine.cuda.kernels.features import Traits
 from burstproof.engine.cuda.kernels.gather import make_gather
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
-    ANSWERS_HEAD,
     ARRIVED,
     BESIDE,
     CALL_NUMBERS,
@@ -49,6 +63,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     GO_ON,
     GO_STIMULATED,
     GO_TURN_SHIFT,
+    LAST,
     LEAVE,
     MAIL_HEAD,
     MOST_ENTRIES,
@@ -60,13 +75,19 @@ from burstproof.engine.cuda.kernels.mailbox import (
 )
 from burstproof.engine.cuda.kernels.recall import make_send_recalled
 from burstproof.engine.cuda.kernels.relay import make_relay
+from burstproof.engine.cuda.kernels.replies import make_reply, make_sort_fired
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
-from burstproof.engine.cuda.kernels.steer import make_steer
+from burstproof.engine.cuda.kernels.steer import make_enter, make_slot_of
 from burstproof.engine.cuda.kernels.stimulus import make_admit, make_peek
+from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 
+_TIMES = 4
+"""Neurons of a chunk, to one of a batch: each chunk has an answer of its own, which the host reads."""
+_SMALL_BLOCK = 256
+"""Largest block whose threads have registers for all their neurons at once."""
 _TRIES = 1 << 20
 """How often a thread reads a word again that was written before the call: once at most."""
 
@@ -84,16 +105,19 @@ def can_stay(variant: Variant) -> bool:
 
 def staying(variant: Variant) -> ShardVariant:
     """The whole network of ``variant`` as the turns of such a kernel see it."""
-    return replace(whole(replace(variant, overlapped=False)), stays=True)
+    shape = variant.fused
+    assert shape is not None
+    larger = replace(shape, per_thread=_TIMES * shape.per_thread)
+    return replace(whole(replace(variant, overlapped=False, fused=larger)), stays=True)
 
 
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_in(call, word, mailbox, steering, exchange, outside, fcl, network)``, one block: the stimulus of a call.
+    """``take_in(call, word, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
 
     ``word`` is what a thread read beside the call. Of other amounts four are loaded before the first is added: what
     counts is how often the host's memory answers.
     """
-    admit, peek, steer, number = make_admit(shard), make_peek(shard), make_steer(shard), shard.variant.accumulator
+    admit, peek, number = make_admit(shard), make_peek(shard), shard.variant.accumulator
     load, narrow = make_relay().load, shard.variant.accumulator_bits == 32
     most, head, one, beside = np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD), np.uint32(1), np.uint32(BESIDE)
     upper, neuron_bits, parity = np.int64(32), np.int64((1 << 31) - 1), np.int64(1)
@@ -121,19 +145,9 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
 
     entry_of, of_call = cuda.jit(device=True)(entry_of), cuda.jit(device=True)(of_call)
 
-    def take_in(
-        call: np.int64,
-        word: np.int64,
-        mailbox: Mailbox,
-        steering: Steering,
-        exchange: Exchange,
-        outside: Outside,
-        fcl: Fcl,
-        network: Network,
-    ) -> None:
+    def take_in(call: np.int64, word: np.int64, slot: np.uint32, mailbox: Mailbox, outside: Outside, fcl: Fcl) -> None:
         mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
         amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
-        _, _, _, slot, _ = steer(steering, exchange, fcl, network, Turn(one, np.uint32(FRESH), np.uint32(0)))
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         entry = np.uint32(cuda.threadIdx.x)
         if narrow:
@@ -173,7 +187,8 @@ def make_listen() -> Callable[..., Any]:
 
     Afterwards one thread has to say to the others what ``told`` holds; see ``make_begin_turn``.
     """
-    _, _, load, _, _, look = make_relay()
+    relay = make_relay()
+    load, look = relay.load, relay.look
     entries, threads = np.int64((1 << NUMBER_SHIFT) - 1), np.uint32(BESIDE + 1)
 
     def go_of(turn: np.int64, call: np.int64, last: np.int64) -> Any:
@@ -210,14 +225,36 @@ def make_listen() -> Callable[..., Any]:
     return cuda.jit(device=True)(listen)  # type: ignore[no-any-return]
 
 
-def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
-    """``begin_turn(turn, told, mailbox, ...)`` -> what ``GO`` says of turn number ``turn``; without ``GO_ON``: the end.
+def make_settle_turn() -> Callable[..., Any]:
+    """``settle_turn(turn, arrivals, steering, mailbox)`` -> whether all blocks are done with the turn before ``turn``.
 
-    The first block waits for a call and takes it in; the others wait for the first. ``told`` is shared memory for two
-    words: the call that the first block heard last, and ``GO``.
+    One thread of the first block, which also says in control which burst that was.
     """
-    store, _, _, _, reaches, _ = make_relay()
-    listen, take_in, of_turn = make_listen(), make_take_in(shard), np.int64(GO_TURN_SHIFT)
+    reaches, patience = make_relay().reaches, np.uint64(STUCK_NS)
+
+    def settle_turn(turn: np.int64, arrivals: np.int64, steering: Steering, mailbox: Mailbox) -> Any:
+        if turn == np.int64(1):
+            return True
+        whole = np.int64(np.int64(turn - np.int64(1)) * arrivals)
+        if reaches(mailbox.relay, ARRIVED, whole, patience) < whole:
+            return False
+        steering.control[BURST] = steering.report[ORIGIN] + 1
+        steering.control[SLOT] = steering.report[CONSUMED]
+        return True
+
+    return cuda.jit(device=True)(settle_turn)  # type: ignore[no-any-return]
+
+
+def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
+    """``begin_turn(turn, arrivals, told, ...)`` -> what ``GO`` says of turn number ``turn``.
+
+    Without ``GO_ON``: the end; 0: some block was waited for in vain. Every turn has so many ``arrivals``. The first
+    block waits for a call and takes it in; the others wait for the first. ``told`` is shared memory for three
+    words: the call that the first block heard last, ``GO``, and whether all blocks came.
+    """
+    relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
+    store, reaches = relay.store, relay.reaches
+    listen, take_in, of_turn, one = make_listen(), make_take_in(shard), np.int64(GO_TURN_SHIFT), np.uint32(1)
 
     def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: what the first says."""
@@ -228,16 +265,20 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
 
     def begin_turn(
         turn: np.int64,
+        arrivals: np.int64,
         told: Longs,
         mailbox: Mailbox,
         steering: Steering,
-        exchange: Exchange,
         outside: Outside,
         fcl: Fcl,
-        network: Network,
     ) -> Any:
         first, thread, word = cuda.blockIdx.x == 0, cuda.threadIdx.x, np.int64(0)
         if first:
+            if thread == 0:
+                told[2] = np.int64(1) if settle_turn(turn, arrivals, steering, mailbox) else np.int64(0)
+            cuda.syncthreads()
+            if told[2] == np.int64(0):
+                return np.int64(0)
             word = listen(turn, told, mailbox)
         elif thread == 0:
             follow(turn, told, mailbox)
@@ -245,7 +286,8 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         go = told[1]
         if first:
             if go & np.int64(GO_STIMULATED):
-                take_in(told[0], word, mailbox, steering, exchange, outside, fcl, network)
+                burst = np.uint32(np.uint32(steering.control[BURST]) + one)
+                take_in(told[0], word, slot_of(steering, burst, fcl), mailbox, outside, fcl)
                 cuda.syncthreads()
             if thread == 0:
                 store(mailbox.relay, GO, go)
@@ -254,34 +296,231 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(begin_turn)  # type: ignore[no-any-return]
 
 
-def make_end_turn() -> Callable[..., Any]:
-    """``end_turn(go, steering, mailbox)``, one thread of a block that has ordered its part of the list: the answer."""
-    answer = make_relay().answer
-    of_call, numbers = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1)
+def make_slot(shard: ShardVariant) -> Callable[..., Any]:
+    """``slot_of(steering, burst, fcl)``: the slot that ``burst``, the one after that of control, consumes."""
+    of_control, one = make_slot_of(shard.variant.delays and not shard.calendar), np.uint32(1)
 
-    def end_turn(go: np.int64, steering: Steering, mailbox: Mailbox) -> None:
-        block = np.uint32(cuda.blockIdx.x)
-        found = np.int64(np.int64((go >> of_call) & numbers) << np.int64(NUMBER_SHIFT))
-        if block == np.uint32(0):
-            found = np.int64(found | steering.control[COUNT])
-        answer(mailbox.answers, np.uint32(np.uint32(ANSWERS_HEAD) + block), found)
+    def slot_of(steering: Steering, burst: np.uint32, fcl: Fcl) -> Any:
+        return of_control(steering.control, SLOT, one, burst, fcl)
 
-    return cuda.jit(device=True)(end_turn)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(slot_of)  # type: ignore[no-any-return]
+
+
+def make_following_item() -> Callable[..., Any]:
+    """``following_item(item)``: a block's next chunk after ``item``, which may be beyond the last."""
+
+    def next_of_all(item: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(1))
+
+    def next_of_block(item: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
+
+    return cuda.jit(device=True)(next_of_all if SIMULATED else next_of_block)  # type: ignore[no-any-return]
+
+
+def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``consume_at_once(first, moment, fired, ...)`` -> uint32: what the burst does to a chunk; how many fired."""
+    per_thread, word = shard.chunk // threads, shard.variant.word.added
+    fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_chunk(shard, threads, per_thread)
+
+    def consume_at_once(
+        first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
+    ) -> Any:
+        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
+        kind, byte = cuda.local.array(per_thread, np.uint16), cuda.local.array(per_thread, np.uint8)
+        loaded = Loaded(words, words, v, rc, cc, byte, byte, Traits(kind, byte, v, v))
+        fetch(first, moment.base, fcl, neurons, network, loaded)
+        return consume(first, moment, loaded, fired, fcl, neurons, network, identity)
+
+    return cuda.jit(device=True)(consume_at_once)  # type: ignore[no-any-return]
+
+
+def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``consume_in_parts(first, moment, fired, ...)`` -> uint32: the same for a large block.
+
+    Its threads have registers for no more neurons at a time than in a batch, and for the loads of those that follow.
+    """
+    per_thread = shard.chunk // threads // _TIMES
+    fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_part(shard, threads, per_thread)
+    word, step, size = shard.variant.word.added, np.uint32(threads * per_thread), np.uint32(shard.chunk)
+    counters = np.uint32(2)
+
+    def consume_in_parts(
+        first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
+    ) -> Any:
+        words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        next_words, next_v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
+        rc, next_rc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
+        kind, byte = cuda.local.array(per_thread, np.uint16), cuda.local.array(per_thread, np.uint8)
+        traits = Traits(kind, byte, v, v)
+        loaded = Loaded(words, words, v, rc, rc, byte, byte, traits)
+        coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, byte, byte, traits)
+        thread, end = np.uint32(cuda.threadIdx.x), np.uint32(first + size)
+        fetch(first, moment.base, fcl, neurons, network, coming)
+        if thread < counters:
+            fired.found[thread] = 0
+        cuda.syncthreads()
+        while first < end:
+            following = np.uint32(first + step)
+            for p in range(per_thread):
+                words[p], v[p], rc[p] = next_words[p], next_v[p], next_rc[p]
+            if following < end:
+                fetch(following, moment.base, fcl, neurons, network, coming)
+            consume(first, moment, loaded, fired, fcl, neurons, network, identity)
+            first = following
+        cuda.syncthreads()
+        return np.uint32(fired.found[0])
+
+    return cuda.jit(device=True)(consume_in_parts)  # type: ignore[no-any-return]
+
+
+def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``answer_turn(call, moment, ...)`` -> uint32: what the burst does to the chunks of a block, and their answers.
+
+    What fired in the last of them, which it returns the number of, is left in ``fired``.
+    """
+    variant, chunk, size, none = shard.variant, shard.chunk, np.uint32(shard.chunk), np.uint32(0)
+    small = shard.threads <= _SMALL_BLOCK
+    consume = make_consume_at_once(shard, threads) if small else make_consume_in_parts(shard, threads)
+    sort_fired, reply = make_sort_fired(chunk, threads), make_reply(threads)
+    add_up, count_chunk, keep_chunk = make_add_up(shard), make_count_chunk(), make_keep_chunk(variant, threads)
+    first_item, following_item = make_first_item(), make_following_item()
+
+    def answer_turn(
+        call: np.uint32,
+        moment: Moment,
+        items: np.uint32,
+        fired: Fired,
+        steering: Steering,
+        identity: Identity,
+        fcl: Fcl,
+        neurons: Neurons,
+        chunks: Chunks,
+        recall: Recall,
+        network: Network,
+        mailbox: Mailbox,
+    ) -> Any:
+        first_place, count, item = cuda.shared.array(1, np.int64), none, first_item()
+        while item < items:
+            first = np.uint32(item * size)
+            count = consume(first, moment, fired, fcl, neurons, network, identity)
+            sort_fired(first, count, fired)
+            reply(item, items, call, count, fired.ids, mailbox)
+            if cuda.threadIdx.x == 0:
+                first_place[0] = add_up(moment.burst, count, fired.found[1], True, steering)
+                count_chunk(item, moment.burst, count, items, chunks)
+            keep_chunk(first, first_place, moment.burst, count, fired, chunks, network, recall)
+            cuda.syncthreads()
+            item = np.uint32(following_item(item))
+        return count
+
+    return cuda.jit(device=True)(answer_turn)  # type: ignore[no-any-return]
+
+
+def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``send_turn(count, slot, burst, ...)``: the rows of what fired in the chunks of a block.
+
+    Of a block's only chunk ``fired`` has the ``count`` firings; of several, what was kept of them is read again.
+    """
+    variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
+    send_fired, deliver_due = (
+        make_send_fired(shard, threads, 1 if SIMULATED else shard.share),
+        make_deliver_due(variant),
+    )
+    has_calendar, first_item, following_item = variant.calendar > 0, make_first_item(), make_following_item()
+
+    def send_turn(
+        count: np.uint32,
+        slot: np.uint32,
+        burst: np.uint32,
+        items: np.uint32,
+        fired: Fired,
+        identity: Identity,
+        steering: Steering,
+        recall: Recall,
+        rows: Rows,
+        chunks: Chunks,
+        fcl: Fcl,
+    ) -> None:
+        item = first_item()
+        several = following_item(item) < items
+        if has_calendar:
+            deliver_due(burst, slot, recall, rows, fcl)
+        while item < items:
+            if several:
+                count, entry = chunks.chunk_counts[item], np.uint32(cuda.threadIdx.x)
+                while entry < count:
+                    fired.ids[entry] = chunks.chunk_ids[np.uint32(item * size + entry)]
+                    entry = np.uint32(entry + block)
+                cuda.syncthreads()
+            send_fired(count, slot, burst, fired, identity, steering, recall, rows, chunks, fcl)
+            cuda.syncthreads()
+            item = np.uint32(following_item(item))
+
+    return cuda.jit(device=True)(send_turn)  # type: ignore[no-any-return]
+
+
+def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
+    """``send_listed(met, told, ...)`` -> whether all blocks came: what is sent when all blocks know what fired.
+
+    ``met``: arrivals up to then.
+    """
+    relay, variant = make_relay(), shard.variant
+    send_long, send_recalled = make_send_long(variant, make_send_piece(variant)), make_send_recalled(variant)
+    send_long, send_recalled = cuda.jit(device=True)(send_long), cuda.jit(device=True)(send_recalled)
+    add, reaches, long_rows, recalls = relay.add, relay.reaches, variant.long_rows, variant.recalled > 0
+
+    def send_listed(
+        met: np.int64,
+        told: Longs,
+        steering: Steering,
+        chunks: Chunks,
+        recall: Recall,
+        rows: Rows,
+        network: Network,
+        fcl: Fcl,
+        turn: Turn,
+        mailbox: Mailbox,
+    ) -> Any:
+        if cuda.threadIdx.x == 0:
+            add(mailbox.relay, ARRIVED)
+            told[2] = np.int64(1) if reaches(mailbox.relay, ARRIVED, met, np.uint64(STUCK_NS)) >= met else np.int64(0)
+        cuda.syncthreads()
+        if told[2] == np.int64(0):
+            return False
+        if recalls:
+            send_recalled(steering, network, recall, rows, fcl, turn)
+        if long_rows:
+            send_long(steering, chunks, rows, fcl, turn)
+        cuda.syncthreads()
+        return True
+
+    return cuda.jit(device=True)(send_listed)  # type: ignore[no-any-return]
 
 
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
     """``closed_loop(...)``: a burst for every call in the mail, until told to leave or ``idle`` ns without one."""
-    shard, device = staying(variant), cuda.jit(device=True)
-    _, answer, _, add, reaches, _ = make_relay()
-    begin_turn, end_turn = make_begin_turn(shard), make_end_turn()
-    burst, gather = device(make_burst(shard)), device(make_gather(shard.variant, shard.threads))
-    send_long, long_rows = device(make_send_long(shard.variant, make_send_piece(variant))), variant.long_rows
-    send_recalled, recalls = device(make_send_recalled(variant)), variant.recalled > 0
-    chunk, one, none = np.uint32(shard.chunk), np.uint32(1), np.uint32(0)
+    shard, device, relay = staying(variant), cuda.jit(device=True), make_relay()
+    threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
+    answer, add, begin_turn, slot_of, enter = (
+        relay.answer,
+        relay.add,
+        make_begin_turn(shard),
+        make_slot(shard),
+        make_enter(),
+    )
+    answer_turn, send_turn, send_listed = (
+        make_answer_turn(shard, threads),
+        make_send_turn(shard, threads),
+        make_send_listed(shard),
+    )
+    gather, lists = device(make_gather(shard.variant, threads)), variant.long_rows or variant.recalled > 0
+    long_rows, phases, one, none = variant.long_rows, 2 if lists else 1, np.uint32(1), np.uint32(0)
+    of_call, numbers, size = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1), np.uint64(chunk)
 
     def closed_loop(
         steering: Steering,
-        exchange: Exchange,
         identity: Identity,
         fcl: Fcl,
         neurons: Neurons,
@@ -293,36 +532,61 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         window: Window,
         mailbox: Mailbox,
     ) -> None:
-        told = cuda.shared.array(2, np.int64)
+        told, outside = cuda.shared.array(3, np.int64), neurons.outside
+        fired = Fired(
+            cuda.shared.array(chunk, np.uint32),
+            cuda.shared.array(chunk, np.float32),
+            cuda.shared.array(2, np.int32),
+        )
         thread, block, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
-        items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - one)) // np.uint64(chunk))
-        order, status = Gathering(np.uint32(IDS), none, none), np.int64(ENDED)
-        number = np.int64(1)
-        go = begin_turn(number, told, mailbox, steering, exchange, neurons.outside, fcl, network)
+        keeps_books, arrivals = thread == none and block == none, np.int64(np.int64(phases) * blocks)
+        items = np.uint32((np.uint64(network.neurons) + size - np.uint64(1)) // size)
+        number, last, origin = np.int64(1), np.int64(0), np.uint32(steering.control[BURST])
+        go = begin_turn(number, arrivals, told, mailbox, steering, outside, fcl)
         while go & np.int64(GO_ON):
+            last = np.int64((go >> of_call) & numbers)
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
-            burst(steering, exchange, identity, fcl, neurons, log, chunks, recall, rows, network, (), turn)
+            burst = np.uint32(origin + np.uint32(number))
+            slot = slot_of(steering, burst, fcl)
+            if keeps_books and long_rows:
+                chunks.piece_counts[np.uint32((burst + one) & one)] = none
+            base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
+            moment = Moment(base, burst, False, turn.stimulated, ())
+            count = answer_turn(
+                np.uint32(last),
+                moment,
+                items,
+                fired,
+                steering,
+                identity,
+                fcl,
+                neurons,
+                chunks,
+                recall,
+                network,
+                mailbox,
+            )
+            if keeps_books:
+                enter(steering, turn, burst, slot)
+            send_turn(count, slot, burst, items, fired, identity, steering, recall, rows, chunks, fcl)
             cuda.syncthreads()
+            if lists:
+                met = np.int64(number * arrivals - blocks)
+                if not send_listed(met, told, steering, chunks, recall, rows, network, fcl, turn, mailbox):
+                    break
             if thread == none:
                 add(mailbox.relay, ARRIVED)
-            if block < mailbox.answering:
-                if thread == none:
-                    arrived = reaches(mailbox.relay, ARRIVED, np.int64(number * blocks), np.uint64(STUCK_NS))
-                    if arrived < np.int64(number * blocks):
-                        status = np.int64(STUCK)
-                cuda.syncthreads()
-                gather(steering, chunks, log, window, items, order)
-                if recalls:
-                    send_recalled(steering, network, recall, rows, fcl, turn)
-                if long_rows:
-                    send_long(steering, chunks, rows, fcl, turn)
-                cuda.syncthreads()
-                if thread == none and status == np.int64(ENDED):
-                    end_turn(go, steering, mailbox)
             number += np.int64(1)
-            go = begin_turn(number, told, mailbox, steering, exchange, neurons.outside, fcl, network)
-        if thread == none and (block == none or status == np.int64(STUCK)):
-            answer(mailbox.answers, STATUS, status)
+            go = begin_turn(number, arrivals, told, mailbox, steering, outside, fcl)
+        lost = go == np.int64(0) or (go & np.int64(GO_ON)) != np.int64(0)
+        if not lost and last != np.int64(0):
+            gather(steering, chunks, log, window, items, Gathering(none, none, none))
+            if keeps_books:
+                answer(
+                    mailbox.answers, LAST, np.int64(np.int64(last << np.int64(NUMBER_SHIFT)) | steering.control[COUNT])
+                )
+        if keeps_books or (lost and thread == none):
+            answer(mailbox.answers, STATUS, np.int64(STUCK) if lost else np.int64(ENDED))
 
     return closed_loop
 

@@ -352,13 +352,43 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]
 
 
+def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``consume_part(first, moment, loaded, fired, ...)``: what the burst does to the neurons from ``first`` on.
+
+    They are ``per_thread`` of each thread; all threads of the block call it. What fired joins the block's list.
+    """
+    consume, append, block_count = make_consume(shard), make_append(), make_block_count()
+    lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
+
+    def consume_part(
+        first: np.uint32,
+        moment: Moment,
+        loaded: Loaded,
+        fired: Fired,
+        fcl: Fcl,
+        neurons: Neurons,
+        network: Network,
+        identity: Identity,
+    ) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        lane = np.uint32(thread & lanes)
+        for p in range(per_thread):
+            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            joins, potential, is_candidate = False, silent, False
+            if neuron < network.neurons:
+                joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)
+            append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
+            block_count(is_candidate, lane, fired.found, 1)
+
+    return cuda.jit(device=True)(consume_part)  # type: ignore[no-any-return]
+
+
 def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``consume_chunk(first, moment, loaded, fired, ...)`` -> uint32: how many fired.
 
     What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it.
     """
-    consume, append, block_count = make_consume(shard), make_append(), make_block_count()
-    lanes, block, silent, counters = np.uint32(WARP - 1), np.uint32(threads), np.float32(0), np.uint32(2)
+    consume_part, counters = make_consume_part(shard, threads, per_thread), np.uint32(2)
 
     def consume_chunk(
         first: np.uint32,
@@ -371,17 +401,10 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
         identity: Identity,
     ) -> Any:
         thread = np.uint32(cuda.threadIdx.x)
-        lane = np.uint32(thread & lanes)
         if thread < counters:
             fired.found[thread] = 0
         cuda.syncthreads()
-        for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
-            joins, potential, is_candidate = False, silent, False
-            if neuron < network.neurons:
-                joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)
-            append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
-            block_count(is_candidate, lane, fired.found, 1)
+        consume_part(first, moment, loaded, fired, fcl, neurons, network, identity)
         cuda.syncthreads()
         return np.uint32(fired.found[0])
 

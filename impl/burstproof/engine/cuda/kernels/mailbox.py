@@ -1,6 +1,7 @@
 """The words in which a closed loop calls a kernel that stays on the device, and in which its blocks tell each other.
 
-*Mail* is host memory that the host writes, *answers* host memory that the device writes, *relay* device memory. A call
+*Mail* is host memory that the host writes, *answers* and *replies* host memory that the device writes, *relay* device
+memory. A call
 is one word, so that whoever reads it has all of it: its number, and how many amounts and forced firings come with it.
 """
 
@@ -28,13 +29,17 @@ STATUS = 0
 """Place in the answers: ``RUNNING`` until the kernel has handled its last call. The host sets it before a launch."""
 RUNNING, ENDED, STUCK = 0, 1, 2
 """``STUCK``: a block waited in vain for the others of its kernel, and what the burst did is lost."""
-ANSWERS_HEAD = 8
-"""From here the answers of the blocks that order the list: the number of the call in the upper 32 bits, and of the
-first block the neurons that fired in the lower."""
+LAST, ANSWERS_LENGTH = 1, 8
+"""Place in the answers where the kernel, as it ends, says which call it did last, in the upper 32 bits, and how many
+neurons fired in it, in the lower."""
+UNIT_BITS = 3
+"""A line of the replies (``kernels.replies``) has 2^this units of 16 bytes."""
+MOST_REPLY_BYTES = 1 << 26
+"""Host memory for replies at most; longer lists are read from the device."""
 
 GO, ARRIVED = 0, 16
-"""Places in the relay, a cache line apart: the turn that the first block lets begin; and how many blocks are done with
-the burst, counted over all turns since the launch."""
+"""Places in the relay, a cache line apart: the turn that the first block lets begin; and how many blocks have done
+their part of the burst, or of one of its two phases, counted over all turns since the launch."""
 RELAY_LENGTH = 32
 
 GO_ON, GO_STIMULATED = 1, 2
@@ -53,3 +58,9 @@ STUCK_NS = 10_000_000_000
 def mail_length(room: int) -> int:
     """Words of the mail for calls of at most ``room`` amounts, and as many forced firings."""
     return MAIL_HEAD + 3 * room
+
+
+def reply_lines(neurons: int, chunk: int) -> int:
+    """Lines of a chunk's replies: room for all that can fire, as far as ``MOST_REPLY_BYTES`` reach."""
+    units, chunks, line_bytes = (chunk + 3) // 3, -(-neurons // chunk), 16 << UNIT_BITS
+    return max(1, min(-(-units // (1 << UNIT_BITS)), MOST_REPLY_BYTES // (chunks * line_bytes)))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Longs
+from burstproof.engine.cuda.args import Ids, Longs
 from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_link
 
 
@@ -22,15 +22,17 @@ class Relay(NamedTuple):
     """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
 
     ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
-    place)`` is of what the host stores. ``add(words, place)`` counts one more. ``reaches(words, place, value,
-    patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as it is
-    then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now and
-    then says; in nanoseconds.
+    place)`` is of what the host stores. ``reply(words, place, first, ...)`` stores four words of uint32 for the host as
+    one, and says nothing of what was stored before. ``add(words, place)`` counts one more. ``reaches(words, place,
+    value, patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as
+    it is then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now
+    and then says; in nanoseconds.
     """
 
     store: Callable[..., Any]
     answer: Callable[..., Any]
     load: Callable[..., Any]
+    reply: Callable[..., Any]
     add: Callable[..., Any]
     reaches: Callable[..., Any]
     look: Callable[..., Any]
@@ -39,7 +41,7 @@ class Relay(NamedTuple):
 @cache
 def make_relay() -> Relay:
     """The functions for a device, or for the simulator."""
-    load, load_of_host, store, answer, add = _simulated() if SIMULATED else _on_device()
+    load, load_of_host, store, answer, add, reply = _simulated() if SIMULATED else _on_device()
     now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
 
     def look(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
@@ -60,7 +62,7 @@ def make_relay() -> Relay:
             found = load(words, place)
         return found
 
-    return Relay(store, answer, load_of_host, add, jit(reaches), look)
+    return Relay(store, answer, load_of_host, reply, add, jit(reaches), look)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:
@@ -73,8 +75,12 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
     def add(words: Longs, place: int) -> None:
         cuda.atomic.add(words, place, 1)
 
-    load, store, add = cuda.jit(device=True)(load), cuda.jit(device=True)(store), cuda.jit(device=True)(add)
-    return load, load, store, store, add
+    def reply(words: Ids, place: int, first: np.uint32, second: np.uint32, third: np.uint32, fourth: np.uint32) -> None:
+        words[place], words[place + 1], words[place + 2], words[place + 3] = first, second, third, fourth
+
+    jit = cuda.jit(device=True)
+    load, store = jit(load), jit(store)
+    return load, load, store, store, jit(add), jit(reply)
 
 
 def _on_device() -> tuple[Callable[..., Any], ...]:
@@ -119,6 +125,14 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
         return types.void(words, types.intp), code
 
+    def reply(typingctx: Any, words: Any, place: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            text = "st.relaxed.sys.global.v4.u32 [$0], {$1, $2, $3, $4};"
+            assembled(builder, context, signature, args, void, text, "l,r,r,r,r")
+            return context.get_dummy_value()
+
+        return types.void(words, types.intp, *4 * (types.uint32,)), code
+
     loads = (loading(order) for order in ("acquire.gpu", "acquire.sys"))
     stores = (storing(order) for order in ("release.gpu", "release.sys"))
-    return (*loads, *stores, cuda.extending.intrinsic(add))
+    return (*loads, *stores, cuda.extending.intrinsic(add), cuda.extending.intrinsic(reply))

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from burstproof.engine.atomics import atomic_load, atomic_store, relax
-from burstproof.engine.cuda.host.loop_calls import LATE, NOT_RUNNING, UNSUITED, loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_calls import LATE, MANY, NOT_RUNNING, SLACK, UNSUITED, loop_calls, write_packed
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
-    ANSWERS_HEAD,
+    ANSWERS_LENGTH,
     BESIDE,
     CALL,
     ENDED,
@@ -23,13 +23,16 @@ from burstproof.engine.cuda.kernels.mailbox import (
     NUMBER_SHIFT,
     RUNNING,
     STATUS,
+    UNIT_BITS,
     mail_length,
+    reply_lines,
 )
 from burstproof.engine.stimulus import PackedStimulus
 
 pytestmark = pytest.mark.requirement("BE-20")
 
-ROOM, NEURONS, CALLS, ANSWERING = 300, 5000, 20_000, 3
+ROOM, NEURONS, CALLS, CHUNKS, CHUNK, FEW_LINES = 300, 5000, 20_000, 3, 200, 2
+LINES = reply_lines(CHUNKS * CHUNK, CHUNK)
 NO_IDS, NO_AMOUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 VALID = np.ones(NEURONS, np.bool_)
 LIMITS = np.array([1.0, 2.0**30, 255.0, 0.0, 0.0, 0.0])
@@ -39,12 +42,28 @@ MOST_POLLS = 1 << 31
 Mail = npt.NDArray[np.int64]
 
 
-def _reader() -> Callable[[Mail, Mail], None]:
-    """Answers every call with the sum of neuron times amount, until told to leave; words beside it are read first."""
+def counts_of(found: int) -> list[int]:
+    """How many neurons fire in each chunk where the amounts add up to ``found``."""
+    return [(found + 61 * chunk) % CHUNK for chunk in range(CHUNKS)]
+
+
+def _reader() -> Callable[[Mail, Mail, Mail], None]:
+    """Answers every call by the sum of neuron times amount, until told to leave; words beside it are read first."""
     from numba import njit
 
+    in_line = 1 << UNIT_BITS
+
     @njit(nogil=True)
-    def read(mail, answers):  # type: ignore[no-untyped-def]
+    def answer(replies, number, chunk, count):  # type: ignore[no-untyped-def]
+        """Neurons 0, 1, ... of the chunk, the last unit first."""
+        for unit in range((count + 3) // 3 - 1, -1, -1):
+            place = 2 * (((unit // in_line) * CHUNKS + chunk) * in_line + unit % in_line)
+            low = chunk * CHUNK + 3 * unit - 1
+            replies[place + 1] = (low + 1) | ((low + 2) << 32)
+            atomic_store(replies, place, number | ((count if unit == 0 else low) << 32))
+
+    @njit(nogil=True)
+    def read(mail, answers, replies):  # type: ignore[no-untyped-def]
         served, beside = np.int64(0), np.zeros(BESIDE, np.int64)
         for _ in range(MOST_POLLS):
             for entry in range(BESIDE):
@@ -66,22 +85,27 @@ def _reader() -> Callable[[Mail, Mail], None]:
             for entry in range(call & MOST_ENTRIES):
                 found += mail[MAIL_HEAD + 2 * ROOM + entry]
             served = call
-            for block in range(ANSWERING):
-                atomic_store(answers, ANSWERS_HEAD + block, (number << NUMBER_SHIFT) | (found & 0xFFFFFFFF))
+            for chunk in range(CHUNKS):
+                answer(replies, number, chunk, (found + 61 * chunk) % CHUNK)
 
     return read  # type: ignore[no-any-return]
 
 
-def memory() -> tuple[Mail, Mail]:
-    return np.zeros(mail_length(ROOM), np.int64), np.zeros(ANSWERS_HEAD + ANSWERING, np.int64)
+def memory() -> tuple[Mail, Mail, Mail]:
+    sizes = mail_length(ROOM), ANSWERS_LENGTH, (2 << UNIT_BITS) * CHUNKS * LINES
+    return np.zeros(sizes[0], np.int64), np.zeros(sizes[1], np.int64), np.zeros(sizes[2], np.int64)
+
+
+def room_for_list() -> npt.NDArray[np.uint32]:
+    return np.empty(CHUNKS * CHUNK + SLACK, np.uint32)
 
 
 @pytest.mark.thorough("compiles a reader of its own: three seconds")
 def test_every_call_is_read_whole() -> None:
     """Calls of 0 to 300 amounts and some forced firings: what the reader adds up is what was put in."""
-    calls, read, (mail, answers) = loop_calls(), _reader(), memory()
+    calls, read, (mail, answers, replies), fired = loop_calls(), _reader(), memory(), room_for_list()
     mail[CALL] = LEAVE
-    read(mail, answers)
+    read(mail, answers, replies)
     answers[STATUS] = RUNNING
     rng = np.random.default_rng(1)
     given = []
@@ -89,35 +113,51 @@ def test_every_call_is_read_whole() -> None:
         ids = np.sort(rng.choice(NEURONS, count, replace=False)).astype(np.uint32)
         forced = np.sort(rng.choice(NEURONS, count % 5, replace=False)).astype(np.uint32)
         given.append((ids, rng.integers(-9, 99, count).astype(np.float32), forced))
-    want = [
+    sums = [
         int((ids.astype(np.int64) * amounts.astype(np.int64)).sum() + forced.sum()) for ids, amounts, forced in given
     ]
+    want = [np.concatenate([CHUNK * c + np.arange(count) for c, count in enumerate(counts_of(one))]) for one in sums]
     write_packed(mail, PackedStimulus(NO_IDS, np.empty(0, np.int32), NO_IDS, False, True), 1)
     calls.ring(mail, 1, 0, 0)
-    thread = threading.Thread(target=read, args=(mail, answers), daemon=True)
+    thread = threading.Thread(target=read, args=(mail, answers, replies), daemon=True)
     thread.start()
     try:
-        assert settled(calls.wait, LATE, answers, 1) == 0
+        assert settled(calls.wait, LATE, answers, replies, 1, fired) == sum(counts_of(0))
         for number in range(2, CALLS):
             place = number % len(given)
-            found = calls.call(mail, answers, *given[place], VALID, LIMITS, number, ANSWERING)
+            found = calls.call(mail, answers, replies, *given[place], VALID, LIMITS, number, CHUNKS, fired)
             if found == LATE:
-                found = settled(calls.wait, found, answers, number)
-            assert found == want[place] & 0xFFFFFFFF, f"call {number}"
+                found = settled(calls.wait, found, answers, replies, number, fired)
+            assert np.array_equal(fired[:found], want[place]), f"call {number}"
     finally:
         mail[CALL] = LEAVE
         thread.join(PATIENCE_S)
     assert not thread.is_alive()
-    assert calls.wait(answers, CALLS, ANSWERING) == NOT_RUNNING
+    assert calls.wait(answers, replies, CALLS, CHUNKS, fired) == NOT_RUNNING
 
 
-def settled(wait: Callable[..., int], found: int, answers: Mail, number: int) -> int:
+def settled(
+    wait: Callable[..., int], found: int, answers: Mail, replies: Mail, number: int, fired: npt.NDArray[np.uint32]
+) -> int:
     """Go on waiting, as the engine does; a machine with one busy core needs its time."""
     for _ in range(10_000):
         if found != LATE:
             break
-        found = wait(answers, number, ANSWERING)
+        found = wait(answers, replies, number, CHUNKS, fired)
     return found
+
+
+def test_a_longer_list_than_there_are_lines_is_said_to_be_one() -> None:
+    """All chunks are waited for; the host then reads the list from the device."""
+    calls, (_, answers, replies), fired = loop_calls(), memory(), room_for_list()
+    answers[STATUS] = RUNNING
+    few = replies[: (2 << UNIT_BITS) * CHUNKS * FEW_LINES]
+    heads = np.arange(CHUNKS) * (2 << UNIT_BITS)
+    few[heads] = 7 | np.array([1, 3 * FEW_LINES << UNIT_BITS, 2]) << 32
+    few[heads + 1] = 5
+    assert calls.wait(answers, few, 7, CHUNKS, fired) == MANY
+    few[heads[2]] = 6
+    assert calls.wait(answers, few, 7, CHUNKS, fired) == LATE
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -125,14 +165,15 @@ def settled(wait: Callable[..., int], found: int, answers: Mail, number: int) ->
 @pytest.mark.parametrize("count", [0, 5, 31, 40, 300])
 def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> None:
     """What the compiled code writes, and what is written of a stimulus that was packed."""
-    calls, (mail, answers), (other, _) = loop_calls(), memory(), memory()
+    calls, (mail, answers, replies), (other, _, _), fired = loop_calls(), memory(), memory(), room_for_list()
     answers[STATUS] = ENDED
     mail[1 : 1 + BESIDE] = other[1 : 1 + BESIDE] = 99
     limits = LIMITS.copy()
     limits[4] = bits == 64
     ids = np.arange(3, 3 + count, dtype=np.uint32)
     amounts = np.arange(count, dtype=np.float32) % 7 - 3
-    assert calls.call(mail, answers, ids, amounts, ids[:4], VALID, limits, number, ANSWERING) == NOT_RUNNING
+    given = ids, amounts, ids[:4], VALID, limits, number, CHUNKS, fired
+    assert calls.call(mail, answers, replies, *given) == NOT_RUNNING
     sums = amounts.astype(np.int32 if bits == 32 else np.int64)
     write_packed(other, PackedStimulus(ids, sums, ids[:4], False, False), number)
     calls.ring(other, number, count, len(ids[:4]))
@@ -144,7 +185,7 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
 
 def test_other_stimuli_do_not_go_the_short_way() -> None:
     """None of them rings: the mail still says what it said."""
-    calls, (mail, answers) = loop_calls(), memory()
+    calls, (mail, answers, replies), fired = loop_calls(), memory(), room_for_list()
     invalid, limits = VALID.copy(), LIMITS.copy()
     invalid[9], limits[5], mail[CALL] = False, 1.0, 77
     many = np.arange(ROOM + 1, dtype=np.uint32)
@@ -163,5 +204,5 @@ def test_other_stimuli_do_not_go_the_short_way() -> None:
         (NO_IDS, NO_AMOUNTS, many),
     ):
         given = np.array(ids, np.uint32), np.array(amounts, np.float32), np.array(forced, np.uint32)
-        assert calls.call(mail, answers, *given, invalid, limits, 1, ANSWERING) == UNSUITED
+        assert calls.call(mail, answers, replies, *given, invalid, limits, 1, CHUNKS, fired) == UNSUITED
         assert mail[CALL] == 77

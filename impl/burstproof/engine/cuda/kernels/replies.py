@@ -1,0 +1,120 @@
+"""The answer of a chunk in a closed loop: what fired there, ascending, in units that each say which call they answer.
+
+A unit is 16 bytes, stored as one: the number of the call, then three numbers. So the host has a unit as soon as it has
+its first number: nothing has to wait for the stores before it, and no block for another. The first unit of a chunk says
+how many fired, then two ids; those that follow hold three ids each. Eight units make a line, and the first lines of all
+chunks lie together, then the second lines: what the host reads is dense, whatever fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Ids, Mailbox
+from burstproof.engine.cuda.kernels.consume import Fired
+from burstproof.engine.cuda.kernels.mailbox import UNIT_BITS
+from burstproof.engine.cuda.kernels.relay import make_relay
+from burstproof.engine.cuda.kernels.warp import WARP
+
+_ALL = 0xFFFFFFFF
+
+
+def _make_scan(per_lane: int) -> Callable[..., Any]:
+    """``scan(present, starts)``, a block: set bits of ``present`` before each of its 32 ``per_lane`` words."""
+    lanes = np.uint32(WARP)
+
+    def by_thread(present: Ids, starts: Ids) -> None:
+        if cuda.threadIdx.x == 0:
+            start = np.uint32(0)
+            for word in range(WARP * per_lane):
+                starts[word] = start
+                start = np.uint32(start + np.uint32(cuda.popc(present[word])))
+
+    def by_warp(present: Ids, starts: Ids) -> None:
+        lane = np.uint32(cuda.threadIdx.x)
+        if lane < lanes:
+            low, own = np.uint32(lane * np.uint32(per_lane)), np.uint32(0)
+            for word in range(per_lane):
+                own = np.uint32(own + np.uint32(cuda.popc(present[np.uint32(low + np.uint32(word))])))
+            total, step = np.int32(own), 1
+            while step < WARP:
+                below = np.int32(cuda.shfl_up_sync(_ALL, total, step))
+                if lane >= np.uint32(step):
+                    total = np.int32(total + below)
+                step <<= 1
+            start = np.uint32(np.uint32(total) - own)
+            for word in range(per_lane):
+                at = np.uint32(low + np.uint32(word))
+                starts[at] = start
+                start = np.uint32(start + np.uint32(cuda.popc(present[at])))
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+def make_sort_fired(chunk: int, threads: int) -> Callable[..., Any]:
+    """``sort_fired(first, count, fired)``: put the list of the chunk of neuron ``first`` in ascending order."""
+    per_lane, per_thread = -(-chunk // (32 * WARP)), chunk // threads
+    room, scan, block = WARP * per_lane, _make_scan(per_lane), np.uint32(threads)
+    words = np.uint32(room)
+    one, low_bits, word_bits = np.uint32(1), np.uint32(31), np.uint32(5)
+
+    def sort_fired(first: np.uint32, count: np.uint32, fired: Fired) -> None:
+        present = cuda.shared.array(room, np.uint32)
+        starts = cuda.shared.array(room, np.uint32)
+        ids, potentials = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.float32)
+        thread = np.uint32(cuda.threadIdx.x)
+        if count == np.uint32(0):
+            return
+        word = thread
+        while word < words:
+            present[word] = np.uint32(0)
+            word = np.uint32(word + block)
+        cuda.syncthreads()
+        for p in range(per_thread):
+            entry = np.uint32(thread + np.uint32(p) * block)
+            if entry < count:
+                ids[p], potentials[p] = fired.ids[entry], fired.potentials[entry]
+                inside = np.uint32(ids[p] - first)
+                cuda.atomic.or_(present, np.uint32(inside >> word_bits), np.uint32(one << (inside & low_bits)))
+        cuda.syncthreads()
+        scan(present, starts)
+        cuda.syncthreads()
+        for p in range(per_thread):
+            if np.uint32(thread + np.uint32(p) * block) < count:
+                inside = np.uint32(ids[p] - first)
+                word = np.uint32(inside >> word_bits)
+                before = np.uint32(present[word] & np.uint32(np.uint32(one << (inside & low_bits)) - one))
+                place = np.uint32(starts[word] + np.uint32(cuda.popc(before)))
+                fired.ids[place], fired.potentials[place] = ids[p], potentials[p]
+        cuda.syncthreads()
+
+    return cuda.jit(device=True)(sort_fired)  # type: ignore[no-any-return]
+
+
+def make_reply(threads: int) -> Callable[..., Any]:
+    """``reply(item, items, call, count, ids, mailbox)``: the answer of chunk ``item`` to call number ``call``.
+
+    Of a list for which there are too few lines only the first unit, which says so.
+    """
+    store, block, zero, one, three = make_relay().reply, np.uint32(threads), np.uint32(0), np.uint32(1), np.uint32(3)
+    line_bits, in_line, wide = np.uint32(UNIT_BITS), np.uint32((1 << UNIT_BITS) - 1), np.uint32(4)
+
+    def reply(item: np.uint32, items: np.uint32, call: np.uint32, count: np.uint32, ids: Ids, mailbox: Mailbox) -> None:
+        unit, units = np.uint32(cuda.threadIdx.x), np.uint32((count + three) // three)
+        if units > np.uint32(mailbox.reply_lines << line_bits):
+            units = one
+        while unit < units:
+            line = np.uint32((unit >> line_bits) * items + item)
+            place = np.uint32(wide * np.uint32((line << line_bits) + (unit & in_line)))
+            entry = np.uint32(three * unit)
+            first = count if unit == zero else ids[np.uint32(entry - one)]
+            second = ids[entry] if entry < count else zero
+            third = ids[np.uint32(entry + one)] if np.uint32(entry + one) < count else zero
+            store(mailbox.replies, place, call, first, second, third)
+            unit = np.uint32(unit + block)
+
+    return cuda.jit(device=True)(reply)  # type: ignore[no-any-return]
