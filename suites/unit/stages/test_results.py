@@ -20,7 +20,7 @@ from stages.collected import (
     unaccounted,
     uncollected,
 )
-from stages.results import CaseLines, ResultLines, read_lines
+from stages.results import CaseLines, ResultLines, read_lines, reopen
 
 pytestmark = pytest.mark.requirement("RE-2")
 
@@ -68,6 +68,19 @@ def test_a_whole_file_reads_as_written(tmp_path: Path) -> None:
     lines.close()
     assert read_lines(path) == CaseLines((GOOD, replace(GOOD, case="b")), closed=True)
     assert json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["end"] == 5
+
+
+def test_a_closed_file_goes_on_with_all_its_cases(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    lines = ResultLines(path)
+    lines.started("a::z")
+    for name in "a::x", "a::y":
+        lines.started(name)
+        lines.finished(CaseResult(name, "stage1", (), Outcome.PASSED))
+    lines.close()
+    reopen(path, ["a::z"])
+    found = read_lines(path)
+    assert ([case.case for case in found.cases], found.damage, found.closed) == (["a::x", "a::y"], "", False)
 
 
 def test_a_case_without_a_beginning_counts(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_judgement(measurement: Measurement, target: Target | None, verdict: Ver
         (45.0, LIMIT, "45 ms misses ≤ 10 ms by a factor of 4.5"),
         (10.0, replace(LIMIT, comparison=Comparison.BELOW), "10 ms misses < 10 ms by 0.0 %"),
         (8.0, RATE, "8 GB/s misses ≥ 10 GB/s by 25.0 %"),
+        (0.5, RATE, "0.5 GB/s misses ≥ 10 GB/s by a factor of 20.0"),
         (0.0, RATE, "0 GB/s misses ≥ 10 GB/s"),
         (-1.0, RATE, "-1 GB/s misses ≥ 10 GB/s"),
         (1.0, replace(LIMIT, high=0.0, unit="1"), "1 misses ≤ 0"),
