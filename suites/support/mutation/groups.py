@@ -52,6 +52,7 @@ GROUPS = (
         (
             f"{_JUDGE}/test_statistics.py",
             f"{_JUDGE}/test_difference.py",
+            f"{_JUDGE}/test_shared_spread.py::test_few_figures_and_such_without_noise_keep_their_own_p_values",
             f"{_JUDGE}/test_compare.py::test_three_runs_a_side_are_enough_for_a_large_change",
         ),
         parts=5,

@@ -217,17 +217,18 @@ def test_records_of_two_cards_give_no_regression() -> None:
 
 @pytest.mark.requirement("RE-8")
 def test_the_thermometer_is_never_a_regression() -> None:
-    """On one machine, the card's copy rate and another program's step became 20 % worse in five runs a side."""
+    """On one machine, the card's copy rate and another program's step became 20 and 44 % worse in five runs a side."""
     base, new = sides(1.0)
 
     def add(record: RunRecord, factor: float) -> RunRecord:
         copy = figure("roofline.copy", 4000.0 / factor, "GB/s", device="NVIDIA H200")
-        step = figure("gpt2.step_of_pytorch", 24.0 * factor, "ms", backend="cuda", scope="PyTorch eager")
+        step = figure("gpt2.step_of_pytorch", 24.0 * factor**2, "ms", backend="cuda", scope="PyTorch eager")
         more = [CaseResult(f"case::{m.name}", "stage6", (), Outcome.PASSED, measurements=(m,)) for m in (copy, step)]
         return replace(record, cases=(*record.cases, *more))
 
     comparison = compare([add(r, 1.0) for r in base], [add(r, 1.2) for r in new])
     assert [row.change for row in comparison.thermometer] == [Change.SLOWER] * 2
+    assert [row.name for row in comparison.thermometer] == ["gpt2.step_of_pytorch", "roofline.copy"]
     assert comparison.exit_code(strict=True) is ExitCode.PASS
     (said,) = (line for line in describe(comparison).splitlines() if "limits of the machine" in line)
     assert "16.7 % worse at the median of 1 figure" in said
@@ -287,9 +288,10 @@ def test_a_rate_that_is_no_reciprocal_of_the_time_has_its_own_row(time: float, r
     assert sorted(row.name for row in comparison.rows) == ["matmul.latency", "matmul.throughput"]
 
 
-def test_a_time_of_zero_has_no_rate() -> None:
-    steady = figure("matmul.latency", 0.0, "ms"), figure("matmul.throughput", 50.0, "GFLOP/s")
-    assert len(compare([run(0, *steady)], [run(1, *steady, commit="b")]).rows) == 2
+@pytest.mark.parametrize(("time", "rate", "rows"), [(0.0, 50.0, 2), (2.0, 0.0, 2), (0.01, 50.0, 1)])
+def test_a_time_and_a_rate_of_zero_do_not_belong_together(time: float, rate: float, rows: int) -> None:
+    steady = figure("matmul.latency", time, "ms"), figure("matmul.throughput", rate, "GFLOP/s")
+    assert len(compare([run(0, *steady)], [run(1, *steady, commit="b")]).rows) == rows
 
 
 @pytest.mark.parametrize(
@@ -460,6 +462,7 @@ def test_without_a_better_side_a_change_is_neither(factor: float, change: Change
     [
         ((0.0, 1.0, 2.0), (0.0, 2.0, 1.0), Change.UNKNOWN, 1.0),
         ((0.0, 5.0, 5.0), (5.0, 6.0, 6.0), Change.UNKNOWN, 1.2),
+        ((0.0, 0.5, 0.5), (0.5, 0.75, 0.75), Change.UNKNOWN, 1.5),
         ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), Change.UNKNOWN, 1.0),
         ((0.0, 0.0, 0.0), (0.0, 1.0, 1.0), Change.SLOWER, math.inf),
         ((1.0, 1.0, 0.0), (0.0, 0.0, 0.0), Change.FASTER, 0.0),
@@ -522,6 +525,10 @@ def test_twice_as_much_is_said_as_a_factor() -> None:
     more = run(2, *(replace(figure(name, 2.0, "ms"), samples=(2.0, 2.0)) for name in NAMES))
     _, reason = seen_variation([*runs, more], "this machine").limit(("other", ())) or (0.0, "")
     assert reason == "3 runs of this machine differ by up to a factor of 2"
+
+
+def test_more_of_anything_in_a_second_is_better() -> None:
+    assert lower_is_better(figure("camera.pace", 1.0, "frames/s")) is False
 
 
 @pytest.mark.parametrize(("name", "unit", "lower"), [("scaling.overhead", "%", True), ("peer.ahead", "x", False)])
