@@ -47,6 +47,7 @@ def chosen_variants() -> dict[str, Variant]:
     variants["entries in words"] = replace(variants["delays"], target_bits=20)
     in_words = replace(variants["delays in a calendar"], calendar_bits=32, target_bits=20, palette=True)
     variants["entries in words with a palette, calendar"] = in_words
+    variants["entries in words with a palette, calendar in tiles"] = replace(in_words, calendar_tiles=2)
     variants["queues per owner"] = _queued(variants["delays"])
     variants["features, one kernel"] = replace(
         variants["delays"],

@@ -98,13 +98,21 @@ def check_closed_loop_with_recalled_lists() -> list[str]:
 
 
 def check_closed_loop_with_a_calendar() -> list[str]:
-    """What arrives later than in the next burst waits in queues from call to call."""
+    """What arrives later than in the next burst waits in a calendar from call to call, also in one in tiles."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
-    mix = small("fractions, delays to 7")
-    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
-        calendar = pack_network(mixed_network(mix), mixed_options(mix)).variant.calendar
-        return ([] if calendar else ["nothing is queued"]) + loop_differs(mix, cuda_engine)
+    mix, tiles, problems = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.tiles", list[str]()
+    for untiled in (1 << 20, 64):
+        with (
+            mock.patch(f"{tiles}._RING_BYTES", 0),
+            mock.patch(f"{tiles}._UNTILED_BYTES", untiled),
+            mock.patch(f"{tiles}._TILE_BYTES", 400),
+        ):
+            variant = pack_network(mixed_network(mix), mixed_options(mix)).variant
+            if not variant.calendar or (variant.calendar_tiles > 1) is not (untiled == 64):
+                problems.append(f"{variant.calendar} buckets of {variant.calendar_tiles} tiles")
+            problems += loop_differs(mix, cuda_engine)
+    return problems
 
 
 def _plain_steps(name: str) -> list[str]:

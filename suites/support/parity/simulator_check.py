@@ -355,6 +355,26 @@ def check_delays_in_a_calendar() -> list[str]:
             return problems + _delays_apart_from_slots("calendar", buckets)
 
 
+def check_a_calendar_in_tiles() -> list[str]:
+    """Buckets in tiles of a few neurons, also with room for a few words, so that the rest goes to spare slots."""
+    plan, problems = "burstproof.engine.cuda.plan", list[str]()
+    buckets: Callable[[int], int] = lambda delay: 1 << (delay - 1).bit_length()  # noqa: E731
+    for least, share in ((1024, 8), (3, 1000)):
+        with ExitStack() as patches:
+            for name, value in (
+                ("tiles._UNTILED_BYTES", 64),
+                ("tiles._TILE_BYTES", 150),
+                ("buffers._LEAST_ROOM", least),
+            ):
+                patches.enter_context(mock.patch(f"{plan}.{name}", value))
+            patches.enter_context(mock.patch(f"{plan}.buffers._LEAST_SHARE", share))
+            patches.enter_context(mock.patch(f"{plan}.buffers._ROOM_SHARE", share))
+            problems += _delays_apart_from_slots("calendar", buckets)
+            with _as_large_networks():
+                problems += _delays_apart_from_slots("calendar", buckets)
+    return problems
+
+
 def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[str]:
     """Networks whose variant says by ``kept`` how the ring of slots was replaced."""
     from burstproof.engine.cuda.engine import CudaEngine

@@ -342,8 +342,9 @@ class Recall(NamedTuple):
     """What arrives later than in the next burst, where no ring of slots holds it.
 
     Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), or a bucket
-    for each burst (``kernels.calendar``): ``calendar_room`` words at most, targets in ``calendar_shift`` bits. With
-    ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    for each burst (``kernels.calendar``), or for each burst and tile: ``calendar_room`` words at most, targets in
+    ``calendar_shift`` bits; ``calendar_spares`` tells which bursts have something in a slot of their own.
+    With ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
     """
 
     recalled_ids: Ids
@@ -351,6 +352,7 @@ class Recall(NamedTuple):
     delay_starts: Shorts
     calendar_words: Noted
     calendar_counts: Ids
+    calendar_spares: Ids
     calendar_room: np.uint64
     calendar_shift: np.uint32
 

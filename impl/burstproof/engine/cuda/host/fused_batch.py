@@ -23,6 +23,8 @@ from burstproof.engine.stimulus import PackedStimulus
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
 _LONG_ROW_BLOCK = 256
+_CHUNKS_AT_ONCE = 4
+"""Chunks whose rows a block puts off together, with a calendar in tiles."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,12 @@ class FusedLaunches:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
-        """A block for each chunk, and the one that keeps the books; or one for each owner of neurons."""
-        queues, threads, overlapped = self._packed.variant.queues, self._shape.threads, self._packed.variant.overlapped
+        """A block for each chunk or for some, and the one that keeps the books; or one for each owner of neurons."""
+        variant, threads = self._packed.variant, self._shape.threads
+        queues, overlapped = variant.queues, variant.overlapped
         if queues is None:
-            return self._kernels.call("burst", 1 + self._chunks, threads, values, overlapped)
+            blocks = 1 + -(-self._chunks // (_CHUNKS_AT_ONCE if variant.calendar_tiles > 1 else 1))
+            return self._kernels.call("burst", blocks, threads, values, overlapped)
         call = self._kernels.call("burst", queues.owners, threads, values, overlapped)
         return replace(call, shared_bytes=queues.shared_bytes)
 

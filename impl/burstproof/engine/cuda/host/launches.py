@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.args import Field, bind, fields_of, made
-from burstproof.engine.cuda.plan.buffers import queue_room, ring_slots, slot_stride
-from burstproof.engine.cuda.plan.entries import target_bits
+from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift, queue_room, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import ENQUEUE_BLOCKS, ENQUEUE_THREADS
@@ -94,8 +93,8 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
         "queue_room": queue_room(sizes, variant),
-        "calendar_room": sizes.static_entries,
-        "calendar_shift": target_bits(sizes.neurons),
+        "calendar_room": calendar_room(sizes, variant),
+        "calendar_shift": calendar_shift(sizes, variant),
         "unit": point.unit,
         "largest_excitability": largest_excitability(layout.neurons.excitabilities),
         "scale": point.scale,

@@ -175,16 +175,9 @@ class OneDevice:
     def _waiting(self) -> Pending:
         """What arrives in the coming bursts, where a calendar says it of those after the next."""
         burst = int(self.device.read("control")[BURST])
-        ring, coming = self.device.read_ring(), (burst + 1) % 2
-        shape = (self.max_delay, ring[0].shape[1])
-        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
-        sums[0], candidates[0] = ring[0][coming], ring[1][coming]
-        for row in range(1, self.max_delay):
-            for targets, amounts in self.device.read_calendar(burst + 1 + row):
-                np.add.at(sums[row], targets, amounts)
-                candidates[row, targets] = True
-        self._arrivals.add_to(burst, sums, candidates)
-        return sums, candidates
+        pending = self.device.read_waiting(burst)
+        self._arrivals.add_to(burst, *pending)
+        return pending
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
@@ -194,7 +187,7 @@ class OneDevice:
             self._clear()
             self._build(packed)
             packed = self.packed  # the device may have less room than the state would like
-        if packed.variant.recalled or packed.variant.calendar:
+        if packed.variant.recalled or (packed.variant.calendar and not packed.variant.calendar_tiles):
             slots = 0 if packed.variant.queues else 1
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)
         self.device.restore(state)

@@ -15,14 +15,14 @@ from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
-from burstproof.engine.cuda.plan.entries import amounts_of, target_bits
+from burstproof.engine.cuda.plan.buffers import FIRST_SPARE, calendar_room, calendar_shift, ring_slots, slot_stride
+from burstproof.engine.cuda.plan.entries import amounts_of
 from burstproof.engine.cuda.plan.histories import firings_of, words_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts"}
+_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts", "calendar_spares"}
 _COUNTERS |= {"queue_lengths", "queue_spills"}
 """Buffers that count within a burst; they start at 0."""
 
@@ -149,7 +149,10 @@ class DeviceState:
 
     def _slots(self, burst: int, rows: int) -> npt.NDArray[np.int64]:
         """Slot of each of the first rows of ``EngineState.pending`` after ``burst``."""
-        return (burst + 1 + np.arange(rows)) % self._ring_length
+        coming = burst + 1 + np.arange(rows)
+        if self._variant.calendar_tiles:
+            return np.where(coming == burst + 1, coming % FIRST_SPARE, FIRST_SPARE + coming % self._variant.calendar)
+        return coming % self._ring_length
 
     def read_ring(self) -> Pending:
         """Sums and candidates of all slots."""
@@ -157,17 +160,34 @@ class DeviceState:
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
-    def read_calendar(self, burst: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    def read_waiting(self, burst: int) -> Pending:
+        """What arrives in the bursts after ``burst``, where a calendar says it of those after the next."""
+        rows, ring = self._layout.max_delay, self.read_ring()
+        slots = self._slots(burst, rows if self._variant.calendar_tiles else 1)
+        shape = (rows, ring[0].shape[1])
+        sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        sums[: len(slots)], candidates[: len(slots)] = ring[0][slots], ring[1][slots]
+        for row in range(1, rows):
+            for targets, amounts in self._read_calendar(burst + 1 + row):
+                np.add.at(sums[row], targets, amounts)
+                candidates[row, targets] = True
+        return sums, candidates
+
+    def _read_calendar(self, burst: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Targets and amounts of what waits for ``burst``, in any order; piece by piece, for there may be gigabytes."""
-        variant, shift = self._variant, target_bits(self._layout.neuron_count)
-        buffer, first = self._buffers["calendar_words"], burst % variant.calendar * self._packed.sizes.static_entries
-        palette = self.read("contributions") if variant.palette else None
-        count = int(self.read("calendar_counts")[burst % (2 * variant.calendar)])
-        for start in range(0, count, _PIECE):
-            words = np.empty(min(_PIECE, count - start), buffer.spec.dtype)
-            self._runtime.download(words, buffer, self._stream, first + start)
-            self._stream.synchronize()
-            yield words.astype(np.int64) & ((1 << shift) - 1), amounts_of(words, shift, palette)
+        variant, sizes, counts = self._variant, self._packed.sizes, self.read("calendar_counts")
+        shift, room = calendar_shift(sizes, variant), calendar_room(sizes, variant)
+        tiles = max(1, variant.calendar_tiles)
+        buffer, palette = self._buffers["calendar_words"], self.read("contributions") if variant.palette else None
+        for tile in range(tiles):
+            first = (burst % variant.calendar * tiles + tile) * room
+            count = min(int(counts[burst % (2 * variant.calendar) * tiles + tile]), room)
+            for start in range(0, count, _PIECE):
+                words = np.empty(min(_PIECE, count - start), buffer.spec.dtype)
+                self._runtime.download(words, buffer, self._stream, first + start)
+                self._stream.synchronize()
+                targets = (tile << shift) + (words.astype(np.int64) & ((1 << shift) - 1))
+                yield targets, amounts_of(words, shift, palette)
 
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
@@ -270,7 +290,16 @@ class DeviceState:
         sums, candidates = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         sums[slots, neurons] = state.pending
         candidates[slots, neurons] = arriving
+        if self._variant.calendar_tiles:
+            self._restore_spares(state.burst_count, arriving)
         self.write("sums", self._variant.word.encode(sums, candidates))
+
+    def _restore_spares(self, burst: int, arriving: npt.NDArray[np.bool_]) -> None:
+        """Note the later bursts whose slots hold something."""
+        spares = np.zeros(2 * self._variant.calendar, np.uint32)
+        later = burst + 1 + np.arange(1, len(arriving))
+        spares[later % len(spares)] = arriving[1:].any(axis=1)
+        self.write("calendar_spares", spares)
 
     def _restore_plastic(self, state: EngineState) -> None:
         computed = self._layout.computed

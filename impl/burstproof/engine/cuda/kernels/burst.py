@@ -25,6 +25,7 @@ from burstproof.engine.cuda.args import (
     Exchange,
     Fcl,
     Identity,
+    Ids,
     Log,
     Longs,
     Modulation,
@@ -147,10 +148,11 @@ def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
 def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
     """``send_fired(count, fired, ...)``: the rows of what fired in a chunk, ``share`` threads of the block to each.
 
-    Tiles and lists that are read again are sent by other kernels.
+    Tiles and lists that are read again are sent by other kernels; see ``make_collect_rows``, too.
     """
     variant, id_of = shard.variant, make_id_of(shard)
-    sends, has_calendar = variant.tiles == variant.recalled == variant.calendar == 0, variant.calendar > 0
+    sends = variant.tiles == variant.recalled == variant.calendar == 0
+    has_calendar = variant.calendar > 0 and not shard.strides
     send, put_off = make_send(shard, share), make_put_off(variant, threads)
     lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
     per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
@@ -176,9 +178,46 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
             send(source, part, slot, burst, steering.control, rows, chunks, fcl)
             entry = np.uint32(entry + per_block)
         if has_calendar:
-            put_off(count, slot, burst, fired, steering, recall, rows, fcl)
+            put_off(count, slot, burst, fired.ids, steering, recall, rows, fcl)
 
     return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
+
+
+def make_collect_rows(shard: ShardVariant, threads: int) -> Callable[..., Any]:
+    """``collect_rows(listed, held, count, last, slot, burst, fired, ...)``, for a calendar in several tiles.
+
+    What fired in a chunk goes behind the ``held`` sources in ``listed``, shared memory with room for two chunks. Their
+    rows are put off once there may be no room for another chunk, and after the ``last``. Returns how many are held now.
+    All threads of the block call it.
+    """
+    size, step, zero = np.uint32(shard.chunk), np.uint32(threads), np.uint32(0)
+    put_off = make_put_off(shard.variant, threads)
+
+    def collect_rows(
+        listed: Ids,
+        held: np.uint32,
+        count: np.uint32,
+        last: bool,
+        slot: np.uint32,
+        burst: np.uint32,
+        fired: Fired,
+        steering: Steering,
+        recall: Recall,
+        rows: Rows,
+        fcl: Fcl,
+    ) -> Any:
+        entry = np.uint32(cuda.threadIdx.x)
+        while entry < count:
+            listed[np.uint32(held + entry)] = fired.ids[entry]
+            entry = np.uint32(entry + step)
+        held = np.uint32(held + count)
+        if held > size or last:
+            cuda.syncthreads()
+            put_off(held, slot, burst, listed, steering, recall, rows, fcl)
+            held = zero
+        return held
+
+    return cuda.jit(device=True)(collect_rows)  # type: ignore[no-any-return]
 
 
 def make_first_item() -> Callable[..., Any]:
@@ -193,16 +232,20 @@ def make_first_item() -> Callable[..., Any]:
     return cuda.jit(device=True)(first_of_all if SIMULATED else own_item)  # type: ignore[no-any-return]
 
 
-def make_following_item() -> Callable[..., Any]:
+def make_following_item(strides: bool) -> Callable[..., Any]:
     """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
 
     def next_of_all(item: np.uint32, items: np.uint32) -> Any:
         return np.uint32(item + np.uint32(1))
 
+    def next_of_block(item: np.uint32, items: np.uint32) -> Any:
+        return np.uint32(item + np.uint32(cuda.gridDim.x) - np.uint32(1))
+
     def none(item: np.uint32, items: np.uint32) -> Any:
         return items
 
-    return cuda.jit(device=True)(next_of_all if SIMULATED else none)  # type: ignore[no-any-return]
+    following = next_of_all if SIMULATED else next_of_block if strides else none
+    return cuda.jit(device=True)(following)  # type: ignore[no-any-return]
 
 
 def make_end_exchange() -> Callable[..., Any]:
@@ -239,7 +282,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share = 1 if SIMULATED and exchanges else shard.share
     id_of, keep_route = make_id_of(shard), make_link().keep
-    first_item, following_item, several = make_first_item(), make_following_item(), SIMULATED
+    first_item, following_item = make_first_item(), make_following_item(shard.strides)
+    several = SIMULATED or shard.strides
     per_thread, word = chunk // threads, variant.word.added
     fetch_early, fetch_chunk = (
         make_fetch_early(shard, threads, per_thread),
@@ -251,6 +295,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
     keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
     has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
+    in_tiles, collect_rows, list_room = shard.strides, make_collect_rows(shard, threads), 2 * chunk
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     classes_of, clear_drives = make_classes(shard), make_clear_drives(shard)
     wait_for_last = make_wait_for_last(shard.overlapped)
@@ -285,6 +330,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, mark, charges, traits)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
+        if in_tiles:
+            listed, held = cuda.shared.array(list_room, np.uint32), np.uint32(0)
         if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
@@ -328,6 +375,11 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     if not exchanges:
                         count_chunk(item, burst_number, count, items, chunks)
                 send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)
+                if in_tiles:
+                    last = following_item(item, items) >= items
+                    held = collect_rows(
+                        listed, held, count, last, slot, burst_number, fired, steering, recall, rows, fcl
+                    )
             if exchanges:
                 if item >= own_items:
                     cuda.syncthreads()

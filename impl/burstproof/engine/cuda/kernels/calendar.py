@@ -17,20 +17,14 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Amount, Fcl, Ids, Longs, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
+from burstproof.engine.cuda.kernels.tiled_calendar import make_deliver_due_tiles, make_put_off_tiles, turns_of
 from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
-
-
-def _turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
-    """What burst numbers are masked with for the buckets, and for their counts."""
-    buckets = max(1, variant.calendar)
-    return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
@@ -72,7 +66,9 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
 
     All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
     """
-    turns, count_turns = _turns(variant)
+    if variant.calendar_tiles:
+        return make_deliver_due_tiles(variant)
+    turns, count_turns = turns_of(variant)
     deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
     target_in, amount_in = _make_told(variant)
     zero = noted(0)
@@ -107,7 +103,7 @@ def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., A
     addition to ``places``, and gets its places in the bucket with another. Where entry 0 of the row would lie, if it
     had that delay too, is left in ``firsts[own + delay]``.
     """
-    turns, _ = _turns(variant)
+    turns, _ = turns_of(variant)
     lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
     zero, one, two, sync_warp = np.uint32(0), np.uint64(1), np.uint32(2), make_sync_warp()
 
@@ -144,12 +140,14 @@ def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., A
 
 
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``put_off(count, slot, burst, fired, ...)``: the rows of what fired in a chunk, a warp to each.
+    """``put_off(count, slot, burst, sources, ...)``: the rows of what fired in a chunk, a warp to each.
 
     Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are counted by delay, so that
     the block asks for its places in each bucket once. All threads of the block call it.
     """
-    _, count_turns = _turns(variant)
+    if variant.calendar_tiles:
+        return make_put_off_tiles(variant, threads)
+    _, count_turns = turns_of(variant)
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
     word_at, (target_in, amount_in) = _make_word_at(variant), _make_told(variant)
     count_row, place_row = _make_reserve(variant)
@@ -189,7 +187,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         count: np.uint32,
         slot: np.uint32,
         burst: np.uint32,
-        fired: Fired,
+        sources: Ids,
         steering: Steering,
         recall: Recall,
         rows: Rows,
@@ -207,7 +205,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         cuda.syncthreads()
         item = np.uint32(thread // warp)
         while item < count:
-            source = fired.ids[item]
+            source = sources[item]
             count_row(source, places, recall)
             if clamps and (thread & lanes) == zero and rows.clamped_sources[source] != 0:
                 steering.control[CLAMPED] = 1
@@ -224,8 +222,8 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         item = np.uint32(thread // warp)
         own = np.uint32(item * delays)
         while item < count:
-            place_row(fired.ids[item], burst, own, places, firsts, recall)
-            send_row(fired.ids[item], slot, own, firsts, recall, rows, fcl)
+            place_row(sources[item], burst, own, places, firsts, recall)
+            send_row(sources[item], slot, own, firsts, recall, rows, fcl)
             item = np.uint32(item + warps)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

@@ -15,6 +15,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Cursors, Fcl, Ids, Log, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
+from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
@@ -42,7 +43,7 @@ def _make_note_starts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay (``kernels.calendar``).
+    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay and tile (``kernels.calendar``).
 
     A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
     ``LONG_ROW`` entries.
@@ -50,7 +51,9 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     by_delay, note_starts = variant.recalled > 0 or variant.calendar > 0, _make_note_starts(variant)
     threads = WARP if SIMULATED else SORT_THREADS
     delayed, carries = variant.delays, not (variant.uniform_rows or variant.target_bits)
-    target = variant.target
+    notes, by_tile = by_delay and not variant.calendar_tiles, variant.calendar_tiles > 1
+    tiles, target, target_of = np.uint32(variant.calendar_tiles), variant.target, make_target_of(variant)
+    in_words = variant.target_bits > 0
     number, offset = variant.contribution, variant.offset
     room = LONG_ROW
     step = np.int64(threads)
@@ -74,9 +77,12 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                 if delayed:
                     row_delays[own] = delays[start + offset(own)]
                 keys[own] = row_delays[own] if by_delay else row_targets[own]
+                if by_tile:
+                    aim = target_of(row_targets[own]) if in_words else np.uint32(row_targets[own])
+                    keys[own] = np.uint32(keys[own] * tiles + (aim >> recall.calendar_shift))
                 own += step
             cuda.syncthreads()
-            if by_delay:
+            if notes:
                 note_starts(source, thread, count, keys, recall)
             own = thread
             while own < count:

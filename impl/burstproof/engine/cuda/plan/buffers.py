@@ -12,7 +12,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.args import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
-from burstproof.engine.cuda.plan.entries import needs_palette, palette_of
+from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept
 from burstproof.engine.layout import Layout
@@ -25,6 +25,9 @@ _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE = 8
 _LEAST_ROOM = 1024
+_CALENDAR_BYTES, _LEAST_SHARE = 4 << 30, 32
+FIRST_SPARE = 2
+"""With a calendar in tiles: slots of the FCL that take turns; behind them each bucket has a slot of its own."""
 
 
 @dataclass(frozen=True)
@@ -254,11 +257,13 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
     if variant.recalled or variant.calendar:
-        specs.add("calendar_words", variant.calendar * sizes.static_entries)
-        specs.add("calendar_counts", 2 * variant.calendar)
+        parts = variant.calendar * max(1, variant.calendar_tiles)
+        specs.add("calendar_words", parts * calendar_room(sizes, variant))
+        specs.add("calendar_counts", 2 * parts)
+        specs.add("calendar_spares", 2 * variant.calendar, variant.calendar_tiles > 0)
         specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
         specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
-        longest = variant.recalled or variant.calendar
+        longest = variant.recalled or (0 if variant.calendar_tiles else variant.calendar)
         specs.add("delay_starts", (longest + 1) * sizes.neurons, longest > 1)
     if variant.queues is not None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
@@ -274,8 +279,29 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: one where delays are kept on the sender's side, two beside a calendar."""
-    return 1 if variant.recalled else 2 if variant.calendar else sizes.ring
+    """Slots of the FCL: one where delays are kept on the sender's side, two and any spare ones beside a calendar."""
+    if variant.recalled or not variant.calendar:
+        return 1 if variant.recalled else sizes.ring
+    return FIRST_SPARE + variant.calendar if variant.calendar_tiles else 2
+
+
+def calendar_shift(sizes: NetworkSizes, variant: Variant) -> int:
+    """Bits of a target, or of its place within a tile, in the word of a calendar."""
+    return target_bits(-(-sizes.neurons // max(1, variant.calendar_tiles)))
+
+
+def calendar_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Words of a bucket, or of one tile of it: there what an eighth of the synapses delivers, in large networks less.
+
+    The rest goes to a slot of the FCL.
+    """
+    parts = variant.calendar * variant.calendar_tiles
+    if not parts:
+        return sizes.static_entries
+    span = min(sizes.neurons, 1 << calendar_shift(sizes, variant))
+    entries = -(-sizes.static_entries * span // max(sizes.neurons, 1))
+    within = _CALENDAR_BYTES * 8 // (parts * variant.calendar_bits)
+    return max(_LEAST_ROOM, -(-entries // _LEAST_SHARE), min(-(-entries // _ROOM_SHARE), within))
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:

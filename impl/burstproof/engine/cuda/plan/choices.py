@@ -27,7 +27,8 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
     elif variant.calendar:
         ring = sizes.ring * slot
-        words = f"{variant.calendar} buckets of words of {variant.calendar_bits} bits"
+        tiles = f" in {variant.calendar_tiles} tiles" if variant.calendar_tiles else ""
+        words = f"{variant.calendar} buckets{tiles} of words of {variant.calendar_bits} bits"
         yield f"later contributions in {words}, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
     elif variant.recalled:
         ring = sizes.ring * slot

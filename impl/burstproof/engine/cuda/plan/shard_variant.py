@@ -67,7 +67,12 @@ class ShardVariant:
     def eager(self) -> bool:
         """Whether a block loads before it knows its slot: where a burst waits for loads, and is one chunk a block."""
         rings = self.variant.rings or self.variant.recalled
-        return self.merged and not (self.exchanges or self.stays or self.early or rings)
+        return self.merged and not (self.exchanges or self.stays or self.strides or self.early or rings)
+
+    @property
+    def strides(self) -> bool:
+        """Whether a block takes several chunks in one burst and puts off their rows together, to several tiles."""
+        return self.variant.calendar_tiles > 1 and not self.stays
 
     @property
     def ahead(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.buffers import NetworkSizes
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
@@ -16,8 +16,10 @@ _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
 _CALENDAR_BYTES = 16 << 30
-"""Most memory for a calendar: each of its buckets has room for all synapses."""
-CALENDAR, QUEUES = "calendar", "queues"
+"""Most memory for a calendar."""
+_MOST_TILES = 5
+"""Of a bucket: with more, queues per owner are kept; with up to so many, a calendar was faster on an H200."""
+CALENDAR, ROOMY_CALENDAR, QUEUES = "calendar", "roomy calendar", "queues"
 """What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
@@ -29,14 +31,16 @@ def sized(
 ) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough; else
-    delays are kept on the sender's side, if the burst ``recalls`` its lists. Where one slot does, it is tiled, or a
-    burst that recalls its lists has queues per owner. ``without`` names what it must not have. On one device, rows
-    that are sent in one piece, through a calendar or queues, have entries of one word where that has room.
+    Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough: one whose
+    buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
+    ``recalls`` its lists. Where one slot does, it is tiled, or a burst that recalls its lists has queues per owner.
+    ``without`` names what it must not have. On one device, rows that are sent in one piece, through a calendar or
+    queues, have entries of one word where that has room.
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
     variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy, target_bits=0, palette=False)
+    variant = without_queues(replace(variant, calendar=0, calendar_bits=0, calendar_tiles=0))
     if variant.fused is None:
         return variant
     equal = sizes.static_entries == sizes.neurons * sizes.longest_row
@@ -47,19 +51,18 @@ def sized(
         row_length=sizes.longest_row if equal else 0,
     )
     variant = _with_words(variant, sizes) if recalls and not variant.streamed else variant
-    variant = with_queues(variant, sizes) if recalls and QUEUES not in without else without_queues(variant)
-    slot = sizes.neurons * variant.word.bits // 8
-    short = 0 < sizes.longest_row <= LONG_ROW
-    tiles, recalled, waiting, bits = 0, 0, 0, 0
+    longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8
+    short = 0 < sizes.longest_row <= LONG_ROW and not variant.streamed
+    far = recalls and short and sizes.ring * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
+    if far and CALENDAR not in without:
+        variant = _with_calendar(variant, sizes, roomy=ROOMY_CALENDAR not in without)
+    if recalls and QUEUES not in without and not variant.calendar:
+        variant = with_queues(variant, sizes)
+    tiles, recalled = 0, 0
     if variant.queues is not None:
         recalled = variant.recalled
-    elif not variant.streamed and short:
-        longest = sizes.ring - 1
-        far = recalls and sizes.ring * slot > _RING_BYTES
-        recalled = longest if far and 1 < longest <= MOST_RECALLED else 0
-        if recalled and CALENDAR not in without and slot <= _UNTILED_BYTES:
-            waiting, bits = _calendar(sizes, variant)
-            recalled = 0 if waiting else recalled
+    elif short and not variant.calendar:
+        recalled = longest if far else 0
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
@@ -67,7 +70,7 @@ def sized(
         share *= 2
     if (tiles or recalled) and variant.queues is None:
         variant = replace(variant, target_bits=0, palette=False)
-    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share, calendar=waiting, calendar_bits=bits)
+    return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
 
 
 def _with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
@@ -79,11 +82,20 @@ def _with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
     return replace(variant, target_bits=bits, palette=not beside)
 
 
-def _calendar(sizes: NetworkSizes, variant: Variant) -> tuple[int, int]:
-    """Buckets, and bits of a word with a target and a signed contribution; zeros where they would take too much."""
-    needed = target_bits(sizes.neurons) + sizes.largest_contribution.bit_length() + 1
-    if variant.target_bits:
-        needed = WORD_BITS
-    buckets, bits = 1 << (sizes.ring - 2).bit_length(), next((bits for bits in (32, 64) if needed <= bits), 0)
-    fits = bits > 0 and buckets * sizes.static_entries * bits // 8 <= _CALENDAR_BYTES
-    return (buckets, bits) if fits else (0, 0)
+def _with_calendar(variant: Variant, sizes: NetworkSizes, *, roomy: bool) -> Variant:
+    """``variant`` with a calendar, unless it would take too much: ``roomy`` if it may be, or else in tiles."""
+    cell, made = variant.word.bits / 8, replace(variant, calendar=1 << (sizes.ring - 2).bit_length())
+    tiles = 1
+    if sizes.neurons * cell > _UNTILED_BYTES:
+        tiles = -(-sizes.neurons // (1 << (int(_TILE_BYTES / cell).bit_length() - 1)))
+    most = 1 if variant.extras else _MOST_TILES
+    few = tiles <= most and sizes.static_entries < 1 << 32 and not variant.word.beside
+    for choice in [made] * (roomy and tiles == 1) + [replace(made, calendar_tiles=tiles)] * few:
+        needed = calendar_shift(sizes, choice) + sizes.largest_contribution.bit_length() + 1
+        if variant.target_bits:
+            needed = WORD_BITS
+        choice = replace(choice, calendar_bits=32 if needed <= 32 else 64)
+        words = choice.calendar * max(1, choice.calendar_tiles) * calendar_room(sizes, choice)
+        if needed <= 64 and words * choice.calendar_bits // 8 <= _CALENDAR_BYTES:
+            return choice
+    return variant

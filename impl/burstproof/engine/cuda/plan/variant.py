@@ -134,6 +134,8 @@ class Variant:
     calendar, calendar_bits : int
         Buckets that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
         (``kernels.calendar``), and the width of their words; 0 where there are none.
+    calendar_tiles : int
+        Tiles of each bucket (``kernels.tiled_calendar``); 0 where a bucket has room for every synapse.
     target_bits : int
         An entry of a row is one word of 32 bits (``plan.entries``), so many of which are its target; 0 where targets
         and contributions are columns of their own.
@@ -181,6 +183,7 @@ class Variant:
     queues: OwnerQueues | None = None
     calendar: int = 0
     calendar_bits: int = 0
+    calendar_tiles: int = 0
     target_bits: int = 0
     palette: bool = False
     may_sleep: bool = False

@@ -13,7 +13,7 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-9", "BE-12")
 
-_NEURONS, _BUCKETS, _LISTS = 600, 4, 4
+_NEURONS, _BUCKETS, _LISTS, _ROOM = 600, 4, 4, 1024
 
 
 def planned(limit: int = 0) -> MemoryPlan:
@@ -31,9 +31,10 @@ def kept(plan: MemoryPlan) -> tuple[int, int]:
     return counts["calendar_words"], counts["recalled_ids"]
 
 
-def test_with_a_calendar_a_network_takes_half_of_the_memory_at_most() -> None:
-    """A bucket has a word for every synapse; where that is too much, delays are kept on the sender's side."""
+def test_with_a_roomy_calendar_a_network_takes_half_of_the_memory_at_most() -> None:
+    """A bucket has a word for every synapse; where that is too much, room for some, or no calendar at all."""
     free = planned()
     enough, less = planned(2 * free.total_bytes), planned(2 * free.total_bytes - 1)
     assert kept(free) == kept(enough) == (_BUCKETS * _NEURONS, 1)
-    assert kept(less) == (1, _LISTS * _NEURONS)
+    assert kept(less) == kept(planned(less.total_bytes)) == (_BUCKETS * _ROOM, 1)
+    assert kept(planned(less.total_bytes - 1)) == (1, _LISTS * _NEURONS)

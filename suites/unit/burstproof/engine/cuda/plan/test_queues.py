@@ -11,7 +11,7 @@ import pytest
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes, with_registers
-from burstproof.engine.cuda.plan.tiles import QUEUES, sized
+from burstproof.engine.cuda.plan.tiles import CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.options import EngineOptions
@@ -45,7 +45,7 @@ FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
         (5 * _MILLION, INHIBITION, True),
         (20 * _MILLION, INHIBITION, True),
         (5 * _MILLION, DELAYS, False),
-        (20 * _MILLION, DELAYS, True),
+        (20 * _MILLION, DELAYS, False),
         (_MILLION, FRACTIONS, False),
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
@@ -68,7 +68,9 @@ def test_without_delays_only_where_neurons_have_few_parameters_of_their_own() ->
     many = packed(20 * _MILLION, **INHIBITION)
     sizes = replace(many.sizes, uniform=frozenset())
     assert sized(many.variant, sizes).queues is None
-    assert sized(many.variant, replace(sizes, ring=17)).queues is not None
+    delayed = replace(sizes, ring=17)
+    assert sized(many.variant, delayed).queues is None
+    assert sized(many.variant, delayed, without=frozenset({CALENDAR})).queues is not None
 
 
 @pytest.mark.parametrize(("bits", "queued"), [(8, False), (16, True)])
@@ -93,7 +95,7 @@ def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
 
 
 def test_without_queues_the_variant_is_what_it_was() -> None:
-    queued, small = packed(20 * _MILLION, **DELAYS), packed(8, **DELAYS)
+    queued, small = packed(20 * _MILLION, **DELAYS).lacking(CALENDAR), packed(8, **DELAYS)
     plain = queued.lacking(QUEUES).variant
     assert (plain.queues, plain.word, plain.fused) == (None, small.variant.word, small.variant.fused)
     assert streaming(queued).variant.queues is None
@@ -103,5 +105,5 @@ def test_without_queues_the_variant_is_what_it_was() -> None:
 def test_the_record_names_owners_and_reason() -> None:
     owners, reason = "queues for 391 owners of 51200 neurons", "since a slot takes 80 MB"
     assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, {reason}")
-    delayed = choices_of(packed(20 * _MILLION, **DELAYS))
+    delayed = choices_of(packed(20 * _MILLION, **DELAYS).lacking(CALENDAR))
     assert delayed.endswith(f"; {owners}, with delays on the sender's side, {reason}")

@@ -1,0 +1,57 @@
+"""Which networks have a calendar, in how many tiles, and what room its buckets have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift
+from burstproof.engine.cuda.plan.choices import choices_of
+from burstproof.engine.cuda.plan.packed import Packed, pack_network
+from burstproof.engine.cuda.plan.tiles import CALENDAR, ROOMY_CALENDAR, sized
+from burstproof.engine.options import EngineOptions
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+
+pytestmark = pytest.mark.requirement("BE-4", "BE-12")
+
+_MILLION, _FAN, _BUCKETS = 1_000_000, 100, 16
+
+
+def packed(neurons: int) -> Packed:
+    """A small network with delays to 16, with the sizes of one of so many neurons."""
+    ids = np.arange(8)
+    synapses = SynapseTable.build(ids, np.roll(ids, 1), types=1, weights=200.0, delay_bursts=_BUCKETS)
+    small = pack_network(Network(NeuronTable.build(8), synapses), EngineOptions())
+    sizes = replace(small.sizes, neurons=neurons, static_entries=_FAN * neurons, longest_row=_FAN, in_degree=2 * _FAN)
+    return replace(small, sizes=sizes, variant=sized(small.variant, sizes))
+
+
+@pytest.mark.parametrize(
+    ("millions", "tiles", "bits", "share"), [(1, 0, 20, 1), (5, 1, 23, 8), (10, 3, 22, 16), (20, 5, 22, 32)]
+)
+def test_a_calendar_is_in_tiles_where_a_slot_or_all_its_room_is_large(
+    millions: int, tiles: int, bits: int, share: int
+) -> None:
+    own = packed(millions * _MILLION)
+    variant, sizes = own.variant, own.sizes
+    assert (variant.calendar, variant.calendar_tiles, variant.queues) == (_BUCKETS, tiles, None)
+    assert calendar_shift(sizes, variant) == bits
+    assert max(1, tiles) << bits >= sizes.neurons
+    delivered = sizes.static_entries / share
+    assert calendar_room(sizes, variant) * max(1, tiles) >= delivered
+    assert ("tiles" in choices_of(own)) is (tiles > 0)
+
+
+def test_without_room_for_every_synapse_a_calendar_has_one_tile_and_without_any_lists_are_read_again() -> None:
+    small = packed(_MILLION).lacking(ROOMY_CALENDAR)
+    assert (small.variant.calendar, small.variant.calendar_tiles) == (_BUCKETS, 1)
+    none = small.lacking(CALENDAR).variant
+    assert (none.calendar, none.calendar_tiles, none.recalled) == (0, 0, _BUCKETS)
+
+
+def test_what_needs_many_tiles_has_queues_per_owner_or_lists_that_are_read_again() -> None:
+    variant = packed(40 * _MILLION).variant
+    assert (variant.calendar, variant.queues is not None) == (0, True)
+    assert packed(100 * _MILLION).variant.calendar == 0
