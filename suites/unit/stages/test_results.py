@@ -70,17 +70,23 @@ def test_a_whole_file_reads_as_written(tmp_path: Path) -> None:
     assert json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["end"] == 5
 
 
-def test_a_closed_file_goes_on_with_all_its_cases(tmp_path: Path) -> None:
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_file_goes_on_with_all_its_cases(tmp_path: Path, closed: bool) -> None:
+    """What never ended is forgotten: it begins again."""
     path = tmp_path / "results.jsonl"
     lines = ResultLines(path)
     lines.started("a::z")
     for name in "a::x", "a::y":
         lines.started(name)
-        lines.finished(CaseResult(name, "stage1", (), Outcome.PASSED))
-    lines.close()
+        lines.finished(replace(GOOD, case=name))
+    if closed:
+        lines.close()
+    else:
+        lines.let_go()
     reopen(path, ["a::z"])
     found = read_lines(path)
     assert ([case.case for case in found.cases], found.damage, found.closed) == (["a::x", "a::y"], "", False)
+    assert found.unfinished == ()
 
 
 def test_a_case_without_a_beginning_counts(tmp_path: Path) -> None:

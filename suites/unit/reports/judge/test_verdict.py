@@ -82,6 +82,8 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(-math.inf), LIMIT, Verdict.FAIL, ReasonCode.VALUE_INFINITE),
         (figure(9.0, "ms", 9.0, math.nan), LIMIT, Verdict.FAIL, ReasonCode.SAMPLE_INVALID),
         (figure(9.0), None, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(0.0), LIMIT, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(-0.1), LIMIT, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
     ],
 )
 def test_judgement(measurement: Measurement, target: Target | None, verdict: Verdict, reason: ReasonCode) -> None:
