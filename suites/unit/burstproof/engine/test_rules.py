@@ -131,9 +131,9 @@ def agree(net: Network, options: EngineOptions, features: Features, given: list[
             where = f"neuron {neuron}"
             assert fired == (neuron in potentials), where
             assert not fired or peak == potentials[neuron], where
-            found = float(v), int(rc), int(cc)
+            found = float(v).hex(), int(rc), int(cc)  # -0 is not 0
             assert found == (
-                float(after.membrane_potentials[neuron]),
+                float(after.membrane_potentials[neuron]).hex(),
                 int(after.refractory_countdowns[neuron]),
                 int(after.consecutive_fire_counts[neuron]),
             ), where

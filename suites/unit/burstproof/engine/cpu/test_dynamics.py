@@ -10,6 +10,7 @@ from burstproof.engine.cpu import memory
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.engine.state import Stimulus
+from burstproof.network.features import Features
 from suites.support.parity.builder import network
 
 pytestmark = pytest.mark.requirement("BE-4")
@@ -35,6 +36,25 @@ def test_candidates_are_counted_over_all_blocks(amount: float) -> None:
             mine, specified = (engine.step(Stimulus(ids, amounts, np.empty(0, np.uint32))) for engine in engines)
             assert mine.candidates == specified.candidates == len(ids)
             assert mine.fired_ids.tolist() == specified.fired_ids.tolist()
+    finally:
+        for engine in engines:
+            engine.close()
+
+
+@pytest.mark.thorough("compiles kernels")
+def test_a_clamped_potential_of_minus_zero_stays() -> None:
+    """A leak above 1 makes -0 of 0; the state of both is compared bit for bit."""
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.reference import ReferenceEngine
+
+    net = network(1, leak_coefficients=1.5).replace(features=Features(clamp_potentials=True))
+    options = EngineOptions(cpu=CpuOptions(threads=1))
+    engines = [CpuEngine.create(net, options), ReferenceEngine.create(net, options)]
+    try:
+        for engine in engines:
+            engine.step(Stimulus(np.zeros(1, np.uint32), np.zeros(1, np.float32), np.empty(0, np.uint32)))
+            assert np.signbit(engine.state().membrane_potentials[0])
+        assert engines[0].state().differences(engines[1].state()) == ()
     finally:
         for engine in engines:
             engine.close()
