@@ -88,6 +88,8 @@ _TIMES = 4
 """Neurons of a chunk, to one of a batch: each chunk has an answer of its own, which the host reads."""
 _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
+_LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
+"""From chunks of so many neurons on: bytes of places in buckets that a block has room for beside its chunk."""
 _TRIES = 1 << 20
 """How often a thread reads a word again that was written before the call: once at most."""
 
@@ -95,10 +97,13 @@ _TRIES = 1 << 20
 def can_stay(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled.
 
-    Features of genomes take more than one.
+    Features of genomes take more than one. A block's shared memory has to hold a chunk and its places in a calendar.
     """
     shape = variant.fused
     if shape is None or variant.extras or variant.queues is not None:
+        return False
+    places = 0 if variant.calendar_tiles else (variant.calendar + 1) * (shape.threads // WARP) * 8
+    if shape.chunk >= _LARGE_CHUNK and places > _MOST_PLACES:
         return False
     return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 

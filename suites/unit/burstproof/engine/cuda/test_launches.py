@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from burstproof.engine.cuda import args
 from burstproof.engine.cuda.host.launches import largest_excitability
+from burstproof.engine.cuda.kernels.closed_loop import can_stay
+from burstproof.engine.cuda.plan.block_size import FusedShape
 from suites.support.compile.launched import Numbers, kernels_of, taken, written
 from suites.support.compile.variants import chosen_shards, chosen_variants, sized_variants
 
@@ -64,3 +68,21 @@ def test_values_in_each_others_place_are_found(kernels, monkeypatch, first: str,
 
     monkeypatch.setattr(args, "fields_of", swapped)
     assert any(name.endswith(": burst") for name in _misplaced(kernels))
+
+
+@pytest.mark.parametrize(
+    ("threads", "per_thread", "buckets", "tiles", "stays"),
+    [
+        (512, 1, 64, 0, True),
+        (512, 2, 32, 0, True),
+        (512, 2, 64, 0, False),
+        (512, 2, 64, 1, True),
+        (1024, 1, 32, 0, False),
+    ],
+)
+def test_a_closed_loop_stays_where_a_block_has_room_for_a_chunk_and_its_places_in_buckets(
+    threads: int, per_thread: int, buckets: int, tiles: int, stays: bool
+) -> None:
+    shape = FusedShape(threads, per_thread)
+    variant = replace(chosen_variants()["delays in a calendar"], fused=shape, calendar=buckets, calendar_tiles=tiles)
+    assert can_stay(variant) is stays
