@@ -85,14 +85,9 @@ class LoopCalls(NamedTuple):
     pick: Callable[..., Any]
 
 
-@cache
-def loop_calls() -> LoopCalls:
-    """Compile them; for arguments of other types they raise ``TypeError``."""
-    from numba import boolean, float32, float64, int64, njit, types, uint32, void
-
-    from burstproof.engine.atomics import atomic_load, atomic_store, relax
-
-    counts, shift = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT
+def _make_write() -> Any:
+    """``write(mail, ids, amounts, forced, valid, limits, number)``, for any types."""
+    from numba import njit
 
     @njit
     def ascend(ids, valid, some_invalid):  # type: ignore[no-untyped-def]
@@ -147,6 +142,19 @@ def loop_calls() -> LoopCalls:
         for entry in range(len(forced)):
             mail[MAIL_HEAD + 2 * room + entry] = forced[entry]
         return True
+
+    return write
+
+
+@cache
+def loop_calls() -> LoopCalls:
+    """Compile them; for arguments of other types they raise ``TypeError``."""
+    from numba import boolean, float32, float64, int64, njit, types, uint32, void
+
+    from burstproof.engine.atomics import atomic_load, atomic_store, relax
+
+    counts, shift = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT
+    write = _make_write()
 
     @njit(void(int64[::1], int64, int64, int64))
     def ring(mail, number, amounts, forced):  # type: ignore[no-untyped-def]

@@ -271,37 +271,54 @@ def make_end_exchange() -> Callable[..., Any]:
     return cuda.jit(device=True)(end_exchange)  # type: ignore[no-any-return]
 
 
-def make_burst(shard: ShardVariant) -> Callable[..., None]:
-    """``burst(...)``: one burst.
+def _of_a_block(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
+    """How a block finds its chunks, waits for the kernel before it and lets the next one start."""
+    wait, start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped and shard.early)
+    return make_first_item(), make_following_item(shard.strides), wait, start
 
-    Mode and place of the turn steer the burst (``kernels.steer``); its ``stimulated`` is 1 where marks may be set.
+
+def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
+    """What a block does with a chunk: fetch it before and in the burst, step it; send, keep, log what fired."""
+    per_thread = shard.chunk // threads
+    return (
+        make_fetch_early(shard, threads, per_thread),
+        make_fetch_chunk(shard, threads, per_thread),
+        make_consume_chunk(shard, threads, per_thread),
+        make_send_fired(shard, threads, share),
+        make_keep_chunk(shard.variant, threads),
+        make_log_chunk(shard, threads),
+    )
+
+
+def _of_an_exchange(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
+    """What a block does for other shards: keep the ways to them, publish its packets, take in theirs."""
+    return make_link().keep, make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
+
+
+def _of_a_turn(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
+    """What begins a burst, adds up what fired in it, and ends it."""
+    begin = make_steer(shard), make_enter(), make_halt(), make_log_start()
+    return (*begin, make_add_up(shard), make_count_chunk(), make_end_exchange())
+
+
+def make_burst(shard: ShardVariant) -> Callable[..., None]:
+    """``burst(...)``: one burst, as mode and place of the turn say, whose ``stimulated`` is 1 where marks may be set.
+
     Without an exchange what fired is left in ``chunks``. With one, it is logged in any order where lists are kept, and
     in the last burst of a batch; all shards send as many packets, and ``lag`` more blocks only take some.
     """
-    variant, exchanges = shard.variant, shard.exchanges
+    variant, exchanges, word = shard.variant, shard.exchanges, shard.variant.word.added
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
-    share = 1 if SIMULATED and exchanges else shard.share
-    id_of, keep_route = make_id_of(shard), make_link().keep
-    first_item, following_item = make_first_item(), make_following_item(shard.strides)
-    several = SIMULATED or shard.strides
-    per_thread, word = chunk // threads, variant.word.added
-    fetch_early, fetch_chunk = (
-        make_fetch_early(shard, threads, per_thread),
-        make_fetch_chunk(shard, threads, per_thread),
-    )
-    consume_chunk, send_fired = make_consume_chunk(shard, threads, per_thread), make_send_fired(shard, threads, share)
-    publish, take_row = make_publish(id_of), make_take_row(shard, threads, share)
-    steer, enter, halt, log_start = make_steer(shard), make_enter(), make_halt(), make_log_start()
-    add_up, count_chunk, end_exchange = make_add_up(shard), make_count_chunk(), make_end_exchange()
-    keep_chunk, log_chunk = make_keep_chunk(variant, threads), make_log_chunk(shard, threads)
-    has_calendar, deliver_due = variant.calendar > 0, make_deliver_due(variant)
-    in_tiles, collect_rows, list_room = shard.strides, make_collect_rows(shard, threads), 2 * chunk
-    homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
-    classes_of, clear_drives = make_classes(shard), make_clear_drives(shard)
-    wait_for_last = make_wait_for_last(shard.overlapped)
-    let_next_start = make_let_next_start(shard.overlapped and shard.early)
-    long_rows, one, size = variant.long_rows, np.uint32(1), np.uint32(chunk)
-    header, packet = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk))
+    share, per_thread, size = 1 if SIMULATED and exchanges else shard.share, chunk // threads, np.uint32(chunk)
+    first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
+    fetch_early, fetch_chunk, consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
+    keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
+    steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
+    deliver_due, collect_rows = make_deliver_due(variant), make_collect_rows(shard, threads)
+    classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
+    has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
+    homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
+    header, packet, one = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(1)
 
     def burst(
         steering: Steering,
