@@ -21,6 +21,7 @@ _UNUSED = "a network without restarts leaves the call out"
 ONLY_ON_GPU = {
     "burst.make_first_item.own_item": "a block's own items; the simulator runs one block for all",
     "burst.make_following_item.none": "a block has one item; the simulator runs one block for all",
+    "burst.make_following_item.next_of_block": "a block's next item, where there are fewer blocks than chunks",
     "closed_loop.make_begin_turn.follow": "what blocks but the first do; the simulator runs one",
     "closed_loop.make_following_item.next_of_block": "a block's next item, where there are fewer blocks than chunks",
     "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",
@@ -54,6 +55,7 @@ ONLY_ON_GPU = {
     "warp.make_append.by_warp": _WARP,
     "warp.make_block_count.by_warp": _WARP,
     "warp.make_block_tally.by_warp": _WARP,
+    "warp.make_sync_warp.by_warp": _WARP,
 }
 """Device functions that no GPU-free case executes, and why."""
 

@@ -20,12 +20,22 @@ Bench = Callable[[Row], RowResult]
 FIRST = ("test_cuda_kinds.py", "test_closed_loop.py", "test_cuda_features.py", "test_cuda_latency.py")
 """Modules with the tables of goals, in this order: a run that is cut short has the first of them."""
 
+LARGE = 20_000_000
+"""Rows of the table of kinds with so many neurons come after all of ``FIRST``."""
+
+
+def _rank(item: pytest.Item) -> int:
+    """Place of the case among those of this stage."""
+    row = item.callspec.params.get("result") if hasattr(item, "callspec") else None
+    if item.path.name not in FIRST:
+        return len(FIRST) + 1
+    return len(FIRST) if isinstance(row, Row) and row.neurons >= LARGE else FIRST.index(item.path.name)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the modules ``FIRST`` before the others of this stage, each in its turn."""
+    """Move the tables of goals before the other cases of this stage, each in its turn."""
     places = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
-    rank = {name: place for place, name in enumerate(FIRST)}
-    ordered = sorted((items[place] for place in places), key=lambda item: rank.get(item.path.name, len(rank)))
+    ordered = sorted((items[place] for place in places), key=_rank)
     for place, item in zip(places, ordered, strict=True):
         items[place] = item
 

@@ -87,6 +87,12 @@ def _batches_differ() -> list[str]:
     return problems
 
 
+def _loaded_ahead_differ() -> list[str]:
+    """Blocks load the state of their neurons, and what their features are, before they know what arrived."""
+    with mock.patch("burstproof.engine.cuda.plan.block_size._SMALL", 0):
+        return _asleep(_batches_differ)
+
+
 def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """Every check of this module by name."""
     for name in short_recordings():
@@ -94,6 +100,7 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     for name in _ASLEEP:
         yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
     yield "every feature in batches", lambda: _asleep(_batches_differ)
+    yield "every feature, loaded ahead", _loaded_ahead_differ
     for case in FEATURE_CASES:
         if case.network.neuron_count <= _FEW_NEURONS and modelled(case.network):
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
