@@ -53,11 +53,12 @@ def test_features_of_neurons(card: Card, measure: Measure) -> None:
     """Homeostats, modulators and spike trains on every neuron, against parameters per neuron alone."""
     from burstproof.engine.cuda.engine import CudaEngine
 
-    network = with_every_feature(NEURONS.network())
+    network = NEURONS.network()
+    featured_network = with_every_feature(network)
     with ExitStack() as stack:
-        plain = stack.enter_context(CudaEngine.from_spec(NEURONS.spec, EngineOptions()))
-        featured = stack.enter_context(CudaEngine.create(network, EngineOptions()))
-        judges = _judges(stack, NEURONS.network(), network)
+        plain = stack.enter_context(CudaEngine.create(network, EngineOptions()))
+        featured = stack.enter_context(CudaEngine.create(featured_network, EngineOptions()))
+        judges = _judges(stack, network, featured_network)
         result = compare(plain, featured, judges, NEURONS.start, NEURONS.checked_bursts, SETTLED)
     _held(result, NEURONS)
     conditions = _conditions(NEURONS, card) | {"features": "neurons"}
