@@ -17,7 +17,7 @@ from suites.support.bench.steady import telemetry_of
 Bench = Callable[[Row], RowResult]
 
 
-FIRST = ("test_cuda_kinds.py", "test_closed_loop.py", "test_cuda_features.py", "test_cuda_latency.py")
+FIRST = ("test_cuda_features.py", "test_cuda_kinds.py", "test_closed_loop.py", "test_cuda_latency.py")
 """Modules with the tables of goals, in this order: a run that is cut short has the first of them."""
 
 LARGE = 20_000_000
