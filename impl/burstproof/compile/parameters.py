@@ -179,7 +179,7 @@ class ArgumentBlock:
 DeviceOf = Callable[[int], int]
 """Device that owns an address; -1 for memory that no device owns."""
 
-_PLAIN_NUMBERS = (int, float, bool)
+_PLAIN_NUMBERS = frozenset((int, float, bool))
 
 
 def _direct_dtype(parameter: Parameter) -> np.dtype[Any] | None:
@@ -274,7 +274,10 @@ class ArgumentChecker:
         """Values of the fields."""
         if _fields_of(argument) != parameter.fields:
             raise self._error("not a named tuple with the fields that are declared", parameter, position, argument)
-        return tuple(value for field in argument for value in self._numbers(parameter, field, position))
+        given: tuple[Any, ...] = argument
+        if _PLAIN_NUMBERS.issuperset(map(type, given)) and not parameter.dtype.startswith("complex"):
+            return given
+        return tuple(value for field in given for value in self._numbers(parameter, field, position))
 
     def _numbers(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         if getattr(argument, "shape", ()) != ():

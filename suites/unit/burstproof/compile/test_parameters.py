@@ -93,9 +93,10 @@ def test_fields_of_a_struct_lie_side_by_side_between_other_parameters() -> None:
         row: int
 
     rates, strides = Rates(0.5, -2), Strides(np.int64(3), -4, 1 << 40)
-    declared = f"int32 {struct_of(Strides, 'int64')} {struct_of(Rates, 'float32')} int8"
-    expected = (np.int32(7), np.array(strides, np.int64), np.array(rates, np.float32), np.int8(-1))
-    assert in_memory(declared, 7, strides, rates, -1) == [value.tobytes() for value in expected]
+    declared = f"int32 {struct_of(Strides, 'int64')} {struct_of(Rates, 'float32')} int8 {struct_of(Rates, 'complex64')}"
+    numbers = (np.int32(7), np.array(strides, np.int64), np.array(rates, np.float32), np.int8(-1))
+    expected = [value.tobytes() for value in (*numbers, np.array(rates, np.complex64))]
+    assert in_memory(declared, 7, strides, rates, -1, rates) == expected
 
 
 def test_numpy_numbers_are_numbers() -> None:
