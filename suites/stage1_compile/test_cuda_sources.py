@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, obstacle
+from burstproof.compile.parameters import parse_parameters
 from burstproof.compile.resources import KernelReport, occupancy, report_of
+from burstproof.compile.source import CudaSource
+from burstproof.errors import SourceError
 from suites.support.compile.cuda_sources import CATALOGUES, catalogued, title
+from suites.support.compile.structs import asserting, kernels_in
 from suites.support.compile.tools import needs_tools
 from suites.support.plans import only, thinned
 
@@ -96,6 +100,46 @@ def test_the_machine_code_takes_what_is_declared(module: str) -> None:
     for entry in catalogued((module,)).values():
         declared = tuple(size_of(code) for parameter in entry.declared for code in parameter.formats)
         assert parameter_bytes_of(entry.code.image((9, 0)), entry.function) == declared, title(entry)
+
+
+def test_structs_lie_in_the_source_as_they_are_declared() -> None:
+    """Every field by name, type and offset; and the kernel takes the struct at the declared place."""
+    asked, structs = set(), set()
+    for entry in catalogued().values():
+        for place, parameter in enumerate(entry.declared):
+            if not parameter.struct:
+                continue
+            assert isinstance(entry.code, CudaSource)
+            taken = dict(kernels_in(entry.code.text))[entry.function]
+            assert parameter.struct in taken[place].split(), title(entry)
+            structs.add(parameter.struct)
+            source = asserting(entry.code, parameter)
+            if (source.text, source.options) not in asked:
+                asked.add((source.text, source.options))
+                source.ptx((9, 0))
+    assert structs == {"Rates", "Strides"}
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("struct Rates { float step, decay; };", None),
+        ("struct Rates { float decay, step; };", "static assertion failed"),
+        ("struct Rates { float step, decay, more; };", "static assertion failed"),
+        ("struct Rates { float step, shrink; };", '"decay"'),
+        ("struct Rates { float step; int decay; };", "cannot be used to initialize"),
+        ("struct Rates { float step; alignas(8) float decay; };", "static assertion failed"),
+        ("struct Others { float step, decay; };", '"Rates" is undefined'),
+    ],
+)
+def test_a_struct_that_is_declared_otherwise_is_found(text: str, error: str | None) -> None:
+    (rates,) = parse_parameters("Rates(float32:step,decay)")
+    source = asserting(CudaSource("rates.cu", text), rates)
+    if error is None:
+        source.ptx((9, 0))
+        return
+    with pytest.raises(SourceError, match=error):
+        source.ptx((9, 0))
 
 
 @pytest.mark.measures(*(f"kernel.{name}" for name in INSTRUCTIONS))

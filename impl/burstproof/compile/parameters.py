@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ _FORMATS = {
 VALUE_TYPES = tuple(_FORMATS)
 """Names of the types that a value may have."""
 
+_STRUCT = re.compile(r"(?P<name>\w+)\((?P<dtype>\w+):(?P<fields>\w+(?:,\w+)*)\)")
 _POINTER = "Q"
 _SLOT_BYTES = 16
 _NUMBA_HEAD = "QQqqQ"
@@ -54,18 +56,24 @@ class Parameter:
         Whether ``None`` (a null pointer) is accepted.
     numba_dimensions : int or None
         For an array of a numba kernel its dimensions: numba passes it as several values.
+    struct : str
+        Name in the source of the struct that the kernel takes by value; empty for a single value and an array.
+    fields : tuple of str
+        Its fields in order, each a value of ``dtype``.
     """
 
     dtype: str
     array: bool
     optional: bool = False
     numba_dimensions: int | None = None
+    struct: str = ""
+    fields: tuple[str, ...] = ()
 
     @property
     def formats(self) -> tuple[str, ...]:
         """Codes of the ``struct`` module, one for each value that the machine code takes."""
         if not self.array:
-            return (_FORMATS[self.dtype],)
+            return (_FORMATS[self.dtype] * max(1, len(self.fields)),)
         if self.numba_dimensions is None:
             return (_POINTER,)
         return (*_NUMBA_HEAD, *"q" * 2 * self.numba_dimensions)
@@ -84,6 +92,8 @@ class Parameter:
     def __str__(self) -> str:
         if self.numba_dimensions is not None:
             return f"{self.dtype}[{', '.join(':' * self.numba_dimensions)}]"
+        if self.struct:
+            return f"{self.struct}({self.dtype}:{','.join(self.fields)})"
         return f"{self.dtype}{'[]' if self.array else ''}{'?' if self.optional else ''}"
 
 
@@ -94,7 +104,7 @@ def parse_parameters(declared: str) -> tuple[Parameter, ...]:
     ----------
     declared : str
         Types in the kernel's order, separated by blanks: ``float32`` a value, ``float32[]`` an array,
-        ``float32[]?`` an array or ``None``.
+        ``float32[]?`` an array or ``None``, ``Rates(float32:step,decay)`` a struct with these fields.
 
     Raises
     ------
@@ -104,7 +114,21 @@ def parse_parameters(declared: str) -> tuple[Parameter, ...]:
     return tuple(_parse(word) for word in declared.split())
 
 
+def struct_of(fields: type[tuple[Any, ...]], dtype: str) -> str:
+    """The declaration of a struct with name and fields of a named tuple, in which it is given to a launch."""
+    return str(Parameter(dtype, False, struct=fields.__name__, fields=_fields_of(fields)))
+
+
+def _fields_of(value: object) -> tuple[str, ...]:
+    """Names of the fields of a named tuple; none for anything else."""
+    return getattr(value, "_fields", ())
+
+
 def _parse(word: str) -> Parameter:
+    by_value = _STRUCT.fullmatch(word)
+    if by_value and by_value["dtype"] in _FORMATS:
+        fields = tuple(by_value["fields"].split(","))
+        return Parameter(by_value["dtype"], False, struct=by_value["name"], fields=fields)
     name = word.removesuffix("?").removesuffix("[]")
     array = word.removesuffix("?").endswith("[]")
     known = name in _FORMATS or (name == "bfloat16" and array)
@@ -113,7 +137,8 @@ def _parse(word: str) -> Parameter:
             "not a type of a kernel's parameter",
             where="parameters",
             got=word,
-            allowed=f"{', '.join(_FORMATS)}, each with [] for an array (bfloat16[] too), []? where None is accepted",
+            allowed=f"{', '.join(_FORMATS)}, each with [] for an array (bfloat16[] too), []? where None is accepted; "
+            "Name(float32:a,b) for a struct",
         )
     return Parameter(name, array, word.endswith("?"))
 
@@ -141,12 +166,12 @@ class ArgumentBlock:
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
         formats = [code for parameter in parameters for code in parameter.formats]
-        count = max(1, len(formats))
-        self._slots: npt.NDArray[np.uint8] = np.zeros(count * _SLOT_BYTES, np.uint8)
-        starts = self._slots.ctypes.data + np.arange(count, dtype=np.uint64) * np.uint64(_SLOT_BYTES)
+        sizes = [-(-size_of(code) // _SLOT_BYTES) * _SLOT_BYTES for code in formats]
+        self._slots: npt.NDArray[np.uint8] = np.zeros(sum(sizes) or _SLOT_BYTES, np.uint8)
+        starts = (self._slots.ctypes.data + np.cumsum([0, *sizes])).astype(np.uint64)
         self._starts: npt.NDArray[np.uint64] = starts
         self.addresses: int = starts.ctypes.data
-        padded = (f"{code}{_SLOT_BYTES - size_of(code)}x" for code in formats)
+        padded = (f"{code}{size - size_of(code)}x" for code, size in zip(formats, sizes, strict=True))
         layout = struct.Struct("=" + "".join(padded))
         self.fill: Callable[..., None] = partial(layout.pack_into, self._slots.data, 0)
 
@@ -154,12 +179,17 @@ class ArgumentBlock:
 DeviceOf = Callable[[int], int]
 """Device that owns an address; -1 for memory that no device owns."""
 
-_PLAIN_NUMBERS = (int, float, bool)
+_PLAIN_NUMBERS = frozenset((int, float, bool))
 
 
 def _direct_dtype(parameter: Parameter) -> np.dtype[Any] | None:
     """The dtype of an array whose address alone is passed."""
     return parameter.accepted[0] if parameter.array and parameter.numba_dimensions is None else None
+
+
+def _is_one_number(parameter: Parameter) -> bool:
+    """Whether it takes a number as it is given."""
+    return not parameter.array and not parameter.struct and len(parameter.formats[0]) == 1
 
 
 class ArgumentChecker:
@@ -186,7 +216,7 @@ class ArgumentChecker:
         self._device_id = device_id
         self._array_type = array_type
         self._device_of = device_of
-        self._plan = tuple((_direct_dtype(p), not p.array and len(p.formats[0]) == 1, p) for p in parameters)
+        self._plan = tuple((_direct_dtype(p), _is_one_number(p), p) for p in parameters)
 
     def values(self, arguments: Sequence[Any]) -> list[Any]:
         """Addresses and numbers in the order of the slots.
@@ -231,12 +261,23 @@ class ArgumentChecker:
 
     def _checked(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         """Values of any argument that is accepted."""
+        if parameter.struct:
+            return self._struct(parameter, argument, position)
         if not parameter.array:
             return self._numbers(parameter, argument, position)
         address = self._address(parameter, argument, position)
         if parameter.numba_dimensions is None:
             return (address,)
         return self._numba_array(parameter, address, tuple(argument.shape), position)
+
+    def _struct(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
+        """Values of the fields."""
+        if _fields_of(argument) != parameter.fields:
+            raise self._error("not a named tuple with the fields that are declared", parameter, position, argument)
+        given: tuple[Any, ...] = argument
+        if _PLAIN_NUMBERS.issuperset(map(type, given)) and not parameter.dtype.startswith("complex"):
+            return given
+        return tuple(value for field in given for value in self._numbers(parameter, field, position))
 
     def _numbers(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         if getattr(argument, "shape", ()) != ():

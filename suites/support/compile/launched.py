@@ -12,7 +12,8 @@ from numba.np.numpy_support import as_dtype
 from burstproof.compile.numba_cubin import Capability, compile_kernel
 from burstproof.compile.resources import parameter_bytes_of, resources_by_kernel
 from burstproof.device.dependent_launch import flattened
-from burstproof.engine.cuda.args import AT_CALL, Field, bind, fields_of
+from burstproof.engine.cuda.args import AT_CALL
+from burstproof.engine.cuda.fields import Field, bind, fields_of
 from burstproof.engine.cuda.kernels.catalogue import catalogue
 from burstproof.engine.cuda.kernels.closed_loop import can_stay, closed_loop_spec, staying
 from burstproof.engine.cuda.kernels.spec import KernelSpec

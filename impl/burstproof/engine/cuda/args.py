@@ -1,28 +1,22 @@
 """The arguments of the CUDA kernels: named tuples of arrays and numbers, from which everything else about them follows.
 
-A kernel names the tuples that it takes in its annotations. The dtype of a field comes from here, numba's signature from
-the fields (``kernels.catalogue``), the buffers' dtypes too (``plan.buffers``), and a launch binds buffers and numbers
-to the fields by their names (``host.launches``). The per-neuron parameters are those of ``network.schema.Parameters``:
-a field there has a buffer and an upload. In a kernel a parameter is a column, or a number where all neurons share it.
+A kernel names the tuples that it takes in its annotations. The dtype of a field comes from here (read by ``fields``),
+numba's signature from the fields (``kernels.spec``), the buffers' dtypes too (``plan.buffers``), and a launch binds
+buffers and numbers to the fields by their names (``host.launches``). The per-neuron parameters are those of
+``network.schema.Parameters``: a field there has a buffer and an upload. In a kernel a parameter is a column, or a
+number where all neurons share it.
 
 No field is a kernel's own: those of one name hold the same in every tuple.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.network.schema import Parameters as Parameters
-
-if TYPE_CHECKING:
-    from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-    from burstproof.engine.cuda.plan.variant import Variant
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Shorts: TypeAlias = npt.NDArray[np.uint16]
@@ -421,113 +415,3 @@ class Own(NamedTuple):
 
 AT_CALL = (Turn, Gathering, Start)
 """Tuples that a launch gets when it is queued, as the last argument."""
-
-
-def made(kind: type, *values: int) -> Any:
-    """A tuple of numbers of the declared types."""
-    return kind(*(field.dtype.type(value) for field, value in zip(fields_of(kind).values(), values, strict=True)))
-
-
-@dataclass(frozen=True)
-class Field:
-    """An argument: a one-dimensional array of ``dtype``, or one number."""
-
-    dtype: np.dtype[Any]
-    array: bool
-
-
-def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
-    chosen = ""
-    if get_origin(hint) is Annotated:
-        hint, chosen = get_args(hint)
-    origin, parts = get_origin(hint), get_args(hint)
-    array = origin in (np.ndarray, npt.NDArray)
-    if chosen:
-        assert variant is not None, "a dtype that depends on the variant"
-        return Field(np.dtype(variant.dtype(chosen)), array)
-    # NDArray[t] stands for ndarray[shape, dtype[t]]; since NumPy 2.5 it is an alias that keeps its own name.
-    kind = get_args(parts[1])[0] if origin is np.ndarray else parts[0] if array else hint
-    return Field(np.dtype(kind), array)
-
-
-PARAMETERS: Mapping[str, np.dtype[Any]] = {
-    name: np.dtype(np.uint8) if _field(hint, None).dtype == np.bool_ else _field(hint, None).dtype
-    for name, hint in get_type_hints(Parameters).items()
-}
-"""Per-neuron parameters of the rule and their dtypes on a device."""
-
-
-def uniform_dtype(name: str) -> np.dtype[Any]:
-    """Dtype of a parameter that is one value for all neurons."""
-    return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
-
-
-@cache
-def _hints(declared: Any) -> dict[str, Any]:
-    found = get_type_hints(declared, include_extras=True)
-    found.pop("return", None)
-    return found
-
-
-def is_tuple(kind: Any) -> bool:
-    """Whether an annotation names one of these tuples."""
-    return isinstance(kind, type) and issubclass(kind, tuple)
-
-
-def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
-    """Whether kernels of ``variant`` have no use for a tuple: it is empty then."""
-    if variant is None:
-        return False
-    if kind is Recall:
-        return variant.recalled == variant.calendar == 0
-    if kind is Deferred:
-        return not variant.defers_learning
-    if kind is Extras:
-        return not variant.extras.by_neuron
-    if kind is Modulation:
-        return not variant.extras.modulators
-    if kind is Transmission:
-        return not (variant.extras.transmits or variant.extras.degenerates)
-    return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
-
-
-def fields_of(declared: Any, variant: Variant | ShardVariant | None = None) -> dict[str, Any]:
-    """What a kernel takes or a tuple holds, by name: a ``Field`` or a tuple's type; ``variant`` chooses dtypes."""
-    if declared is Parameters:
-        assert variant is not None, "which parameters are columns depends on the variant"
-        uniform = variant.uniform
-        return {
-            name: Field(uniform_dtype(name) if name in uniform else dtype, name not in uniform)
-            for name, dtype in PARAMETERS.items()
-        }
-    return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in _hints(declared).items()}
-
-
-_FIELDS = {
-    name: hint
-    for kind in tuple(globals().values())
-    if is_tuple(kind) and kind is not Parameters
-    for name, hint in _hints(kind).items()
-    if not is_tuple(hint)
-}
-
-
-def dtype_of(name: str, variant: Variant) -> np.dtype[Any]:
-    """Dtype of the field called ``name``."""
-    return _field(_FIELDS[name], variant).dtype
-
-
-def bind(declared: Any, variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]) -> tuple[Any, ...]:
-    """The arguments of a launch of a kernel, but for one of ``AT_CALL``: each field is ``value(name, field)``.
-
-    Of a tuple's type: what the tuple holds.
-    """
-    return tuple(
-        value(name, kind) if isinstance(kind, Field) else _tuple_of(kind, variant, value)
-        for name, kind in fields_of(declared, variant).items()
-        if kind not in AT_CALL
-    )
-
-
-def _tuple_of(kind: type, variant: Variant | ShardVariant | None, value: Callable[[str, Field], Any]) -> Any:
-    return () if is_absent(kind, variant) else kind(*bind(kind, variant, value))

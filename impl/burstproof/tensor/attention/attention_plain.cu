@@ -15,6 +15,20 @@ constexpr float LOG2_E = 1.4426950408889634f;
 typedef float Tile[TILE][HEAD + 1];  // one value more, so that a column's rows lie in different banks
 typedef float Chances[TILE][TILE + 1];
 
+// Where rows of one head start: element strides of batch, head and row; the values of a row are adjacent.
+struct Rows {
+    index_t batch, head, row;
+    __device__ __forceinline__ index_t start(int batch_index, int head_index) const {
+        return batch_index * batch + head_index * head;
+    }
+};
+
+// Of all tensors: those of k are of v, too, and those of out of dout. A __grid_constant__, so that a kernel reads them in
+// place: plain_backward_keys needs 48 registers then, else 76.
+struct Strides {
+    index_t q_batch, q_head, q_row, k_batch, k_head, k_row, out_batch, out_head, out_row;
+};
+
 struct Place {
     int row, lane;
     __device__ __forceinline__ Place() : row(threadIdx.x / TEAM), lane(threadIdx.x % TEAM) {}
@@ -72,22 +86,23 @@ __device__ __forceinline__ void store_sums(stored* target, index_t stride, int v
 
 // scale: softmax scale x log2(e). lse (batch, head, query). Grid: query tiles x heads x batch.
 extern "C" __global__ void __launch_bounds__(THREADS) plain_forward(
-    const stored* q, const stored* k, const stored* v, stored* out, float* lse, index_t q_batch, index_t q_head,
-    index_t q_row, index_t k_batch, index_t k_head, index_t k_row, index_t out_batch, index_t out_head,
-    index_t out_row, int queries, int keys, float scale) {
+    const stored* q, const stored* k, const stored* v, stored* out, float* lse,
+    const __grid_constant__ Strides by, int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     __shared__ Tile own, other;
     __shared__ Chances chances;
     const Place at;
     const int batch = blockIdx.z, head = blockIdx.y, first = blockIdx.x * TILE;
-    q += batch * q_batch + head * q_head + first * q_row;
-    k += batch * k_batch + head * k_head;
-    v += batch * k_batch + head * k_head;
-    load_tile(own, q, q_row, queries - first);
+    q += q_rows.start(batch, head) + first * q_rows.row;
+    k += k_rows.start(batch, head);
+    v += k_rows.start(batch, head);
+    load_tile(own, q, q_rows.row, queries - first);
     float sums[VALUES] = {}, largest = __int_as_float(0xff800000), total = 0.0f;
     const int end = CAUSAL ? min(keys, first + TILE) : keys;
     for (int key = 0; key < end; key += TILE) {
         __syncthreads();
-        load_tile(other, k + key * k_row, k_row, keys - key);
+        load_tile(other, k + key * k_rows.row, k_rows.row, keys - key);
         __syncthreads();
         float scores[SCORES], top = largest;
         products_with(scores, own, other);
@@ -112,11 +127,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_forward(
 #pragma unroll
         for (int i = 0; i < VALUES; i++) sums[i] *= shrink;
         __syncthreads();
-        load_tile(other, v + key * k_row, k_row, keys - key);
+        load_tile(other, v + key * k_rows.row, k_rows.row, keys - key);
         __syncthreads();
         add_weighted(sums, chances, other);
     }
-    store_sums(out + batch * out_batch + head * out_head + first * out_row, out_row, queries - first, sums, 1.0f / total);
+    out += out_rows.start(batch, head) + first * out_rows.row;
+    store_sums(out, out_rows.row, queries - first, sums, 1.0f / total);
     if (at.lane == 0 && first + at.row < queries)
         lse[(static_cast<index_t>(batch) * gridDim.y + head) * queries + first + at.row] = largest / LOG2_E + logf(total);
 }
@@ -139,24 +155,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_delta(
 // dk and dv: a block owns TILE keys and streams the queries. scale: softmax scale x log2(e).
 extern "C" __global__ void __launch_bounds__(THREADS) plain_backward_keys(
     const stored* q, const stored* k, const stored* v, const stored* dout, const float* lse, const float* delta,
-    stored* dk, stored* dv, index_t q_batch, index_t q_head, index_t q_row, index_t k_batch, index_t k_head,
-    index_t k_row, index_t out_batch, index_t out_head, index_t out_row, int queries, int keys, float scale) {
+    stored* dk, stored* dv, const __grid_constant__ Strides by, int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     __shared__ Tile own_k, own_v, other_q, other_dout;
     __shared__ Chances chances;
     const Place at;
     const int batch = blockIdx.z, head = blockIdx.y, first = blockIdx.x * TILE;
-    const index_t place = batch * k_batch + head * k_head + first * k_row;
-    q += batch * q_batch + head * q_head;
-    dout += batch * out_batch + head * out_head;
+    const index_t place = k_rows.start(batch, head) + first * k_rows.row;
+    q += q_rows.start(batch, head);
+    dout += out_rows.start(batch, head);
     lse += (static_cast<index_t>(batch) * gridDim.y + head) * queries;
     delta += (static_cast<index_t>(batch) * gridDim.y + head) * queries;
-    load_tile(own_k, k + place, k_row, keys - first);
-    load_tile(own_v, v + place, k_row, keys - first);
+    load_tile(own_k, k + place, k_rows.row, keys - first);
+    load_tile(own_v, v + place, k_rows.row, keys - first);
     float dk_sums[VALUES] = {}, dv_sums[VALUES] = {};
     for (int query = CAUSAL ? first : 0; query < queries; query += TILE) {
         __syncthreads();
-        load_tile(other_q, q + query * q_row, q_row, queries - query);
-        load_tile(other_dout, dout + query * out_row, out_row, queries - query);
+        load_tile(other_q, q + query * q_rows.row, q_rows.row, queries - query);
+        load_tile(other_dout, dout + query * out_rows.row, out_rows.row, queries - query);
         __syncthreads();
         float scores[SCORES], products[SCORES];
         products_with(scores, own_k, other_q);
@@ -177,32 +194,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_backward_keys(
         __syncwarp();
         add_weighted(dk_sums, chances, other_q);
     }
-    store_sums(dv + place, k_row, keys - first, dv_sums, 1.0f);
-    store_sums(dk + place, k_row, keys - first, dk_sums, scale / LOG2_E);
+    store_sums(dv + place, k_rows.row, keys - first, dv_sums, 1.0f);
+    store_sums(dk + place, k_rows.row, keys - first, dk_sums, scale / LOG2_E);
 }
 
 // dq: a block owns TILE queries and streams the keys. scale: softmax scale x log2(e).
 extern "C" __global__ void __launch_bounds__(THREADS) plain_backward_queries(
     const stored* q, const stored* k, const stored* v, const stored* dout, const float* lse, const float* delta,
-    stored* dq, index_t q_batch, index_t q_head, index_t q_row, index_t k_batch, index_t k_head, index_t k_row,
-    index_t out_batch, index_t out_head, index_t out_row, int queries, int keys, float scale) {
+    stored* dq, const __grid_constant__ Strides by, int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     __shared__ Tile own_q, own_dout, other_k, other_v;
     __shared__ Chances chances;
     const Place at;
     const int batch = blockIdx.z, head = blockIdx.y, first = blockIdx.x * TILE, query = first + at.row;
-    const index_t place = batch * q_batch + head * q_head + first * q_row;
+    const index_t place = q_rows.start(batch, head) + first * q_rows.row;
     const index_t row = (static_cast<index_t>(batch) * gridDim.y + head) * queries + query;
-    k += batch * k_batch + head * k_head;
-    v += batch * k_batch + head * k_head;
-    load_tile(own_q, q + place, q_row, queries - first);
-    load_tile(own_dout, dout + batch * out_batch + head * out_head + first * out_row, out_row, queries - first);
+    k += k_rows.start(batch, head);
+    v += k_rows.start(batch, head);
+    load_tile(own_q, q + place, q_rows.row, queries - first);
+    load_tile(own_dout, dout + out_rows.start(batch, head) + first * out_rows.row, out_rows.row, queries - first);
     const float shift = query < queries ? lse[row] * LOG2_E : 0.0f, mean = query < queries ? delta[row] : 0.0f;
     float sums[VALUES] = {};
     const int end = CAUSAL ? min(keys, first + TILE) : keys;
     for (int key = 0; key < end; key += TILE) {
         __syncthreads();
-        load_tile(other_k, k + key * k_row, k_row, keys - key);
-        load_tile(other_v, v + key * k_row, k_row, keys - key);
+        load_tile(other_k, k + key * k_rows.row, k_rows.row, keys - key);
+        load_tile(other_v, v + key * k_rows.row, k_rows.row, keys - key);
         __syncthreads();
         float scores[SCORES], products[SCORES];
         products_with(scores, own_q, other_k);
@@ -217,5 +235,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) plain_backward_queries(
         __syncwarp();
         add_weighted(sums, chances, other_k);
     }
-    store_sums(dq + place, q_row, queries - first, sums, scale / LOG2_E);
+    store_sums(dq + place, q_rows.row, queries - first, sums, scale / LOG2_E);
 }

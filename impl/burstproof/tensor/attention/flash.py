@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from functools import cache
 from math import e, log2
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from burstproof.compile.entry import Entry
+from burstproof.compile.parameters import struct_of
 from burstproof.compile.source import CudaSource, SourceOptions
 from burstproof.tensor.array.dtypes import BFLOAT16, FLOAT16, FLOAT32
 from burstproof.tensor.array.protocol import Array
@@ -26,12 +27,27 @@ TENSOR_CORES = (8, 0)
 
 Pass = Literal["forward", "keys", "queries"]
 
-_STRIDES = "int64 " * 9
+
+class Strides(NamedTuple):
+    """Element strides of batch, head and row, as in the sources: those of k are of v, too, and those of out of dout."""
+
+    q_batch: int
+    q_head: int
+    q_row: int
+    k_batch: int
+    k_head: int
+    k_row: int
+    out_batch: int
+    out_head: int
+    out_row: int
+
+
+_LAST = f"{struct_of(Strides, 'int64')} int32 int32 float32"
 _PARAMETERS: dict[str, str] = {
-    "forward": "uint64 " * 4 + "float32[] " + _STRIDES + "int32 int32 float32",
+    "forward": "uint64 " * 4 + "float32[] " + _LAST,
     "delta": "uint64 uint64 float32[] int64 int64 int64 int32",
-    "keys": "uint64 " * 4 + "float32[] float32[] uint64 uint64 " + _STRIDES + "int32 int32 float32",
-    "queries": "uint64 " * 4 + "float32[] float32[] uint64 " + _STRIDES + "int32 int32 float32",
+    "keys": "uint64 " * 4 + "float32[] float32[] uint64 uint64 " + _LAST,
+    "queries": "uint64 " * 4 + "float32[] float32[] uint64 " + _LAST,
 }
 _FUNCTIONS = {"forward": "forward", "delta": "delta", "keys": "backward_keys", "queries": "backward_queries"}
 _PLAIN_KIND = {FLOAT32: 0, FLOAT16: 2, BFLOAT16: 3}
@@ -190,7 +206,7 @@ class FlashKernels:
         entry = self._entry(which)
         tiles = -(-(keys if which == "keys" else queries) // own)
         grid = (heads, tiles, batch) if self.tensor_cores else (tiles, heads, batch)
-        values = (*_strides(q), *_strides(k), *_strides(out), queries, keys, scale * log2(e))
+        values = (Strides(*_strides(q), *_strides(k), *_strides(out)), queries, keys, scale * log2(e))
         entry.on(self.device)(grid, entry.block, *arrays, *values, shared_bytes=entry.shared_bytes)
 
     def _entry(self, which: Pass | Literal["delta"]) -> Entry:

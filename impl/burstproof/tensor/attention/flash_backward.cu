@@ -51,16 +51,15 @@ __device__ __forceinline__ void differentiate_columns(
 // dk and dv of OWN keys. scale: softmax scale x log2(e). Grid: heads x key tiles x batch.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_keys(
     const half_bits* q, const half_bits* k, const half_bits* v, const half_bits* dout, const float* lse,
-    const float* delta, half_bits* dk, half_bits* dv, long long q_batch, long long q_head, long long q_row,
-    long long k_batch, long long k_head, long long k_row, long long out_batch, long long out_head, long long out_row,
-    int queries, int keys, float scale) {
+    const float* delta, half_bits* dk, half_bits* dv, const Strides by, int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     const int batch = blockIdx.z, head = blockIdx.x;
     const int first = blockIdx.y * OWN;  // with a causal mask the first keys are seen by most queries
     const int own = (threadIdx.x / 32) * STRIPS * 16;
-    const Rows k_rows{k_batch, k_head, k_row};
-    const long long own_place = k_rows.start(batch, head) + first * k_row;
-    q += Rows{q_batch, q_head, q_row}.start(batch, head);
-    dout += Rows{out_batch, out_head, out_row}.start(batch, head);
+    const long long own_place = k_rows.start(batch, head) + first * k_rows.row;
+    q += q_rows.start(batch, head);
+    dout += out_rows.start(batch, head);
     lse += ((long long)batch * gridDim.x + head) * queries;
     delta += ((long long)batch * gridDim.x + head) * queries;
 
@@ -69,13 +68,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_k
     const auto fetch = [&](int tile) {
         const word stage = stages + (tile & 1) * QUERY_STAGE;
         const int query = tile * BLOCK;
-        fetch_rows<BLOCK>(stage, q + query * q_row, q_row, queries - query);
-        fetch_rows<BLOCK>(stage + TILE_BYTES, dout + query * out_row, out_row, queries - query);
+        fetch_rows<BLOCK>(stage, q + query * q_rows.row, q_rows.row, queries - query);
+        fetch_rows<BLOCK>(stage + TILE_BYTES, dout + query * out_rows.row, out_rows.row, queries - query);
         fetch_floats(stage + 2 * TILE_BYTES, lse + query, queries - query);
         fetch_floats(stage + 2 * TILE_BYTES + BLOCK * 4, delta + query, queries - query);
     };
-    fetch_rows<OWN>(k_tile, k + own_place, k_row, keys - first);
-    fetch_rows<OWN>(v_tile, v + own_place, k_row, keys - first);
+    fetch_rows<OWN>(k_tile, k + own_place, k_rows.row, keys - first);
+    fetch_rows<OWN>(v_tile, v + own_place, k_rows.row, keys - first);
     if (begin < end) fetch(begin);
     copies_end_group();
     copies_wait();
@@ -112,8 +111,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_k
         one[i / 2][i % 2] = 1.0f;
         softmax_scale[i / 2][i % 2] = scale / LOG2_E;
     }
-    store_rows(dv + own_place, k_row, own, keys - first, dv_sums, one);
-    store_rows(dk + own_place, k_row, own, keys - first, dk_sums, softmax_scale);
+    store_rows(dv + own_place, k_rows.row, own, keys - first, dv_sums, one);
+    store_rows(dk + own_place, k_rows.row, own, keys - first, dk_sums, softmax_scale);
 }
 
 // Products (queries x keys) become d scores (without the softmax scale); keys that a query must not see get 0.
@@ -138,17 +137,16 @@ __device__ __forceinline__ void differentiate_rows(
 // dq of OWN queries. scale: softmax scale x log2(e). Grid: heads x query tiles x batch.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_queries(
     const half_bits* q, const half_bits* k, const half_bits* v, const half_bits* dout, const float* lse,
-    const float* delta, half_bits* dq, long long q_batch, long long q_head, long long q_row, long long k_batch,
-    long long k_head, long long k_row, long long out_batch, long long out_head, long long out_row, int queries,
-    int keys, float scale) {
+    const float* delta, half_bits* dq, const Strides by, int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     const int batch = blockIdx.z, head = blockIdx.x;
     const int first = (gridDim.y - 1 - blockIdx.y) * OWN;  // the longest causal rows of all heads start first
     const int own = (threadIdx.x / 32) * STRIPS * 16;
-    const long long own_place = Rows{q_batch, q_head, q_row}.start(batch, head) + first * q_row;
-    const Rows k_rows{k_batch, k_head, k_row};
+    const long long own_place = q_rows.start(batch, head) + first * q_rows.row;
     k += k_rows.start(batch, head);
     v += k_rows.start(batch, head);
-    dout += Rows{out_batch, out_head, out_row}.start(batch, head) + first * out_row;
+    dout += out_rows.start(batch, head) + first * out_rows.row;
     lse += ((long long)batch * gridDim.x + head) * queries + first;
     delta += ((long long)batch * gridDim.x + head) * queries + first;
 
@@ -157,11 +155,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_q
     const auto fetch = [&](int tile) {
         const word stage = stages + (tile & 1) * 2 * TILE_BYTES;
         const int key = tile * BLOCK;
-        fetch_rows<BLOCK>(stage, k + key * k_row, k_row, keys - key);
-        fetch_rows<BLOCK>(stage + TILE_BYTES, v + key * k_row, k_row, keys - key);
+        fetch_rows<BLOCK>(stage, k + key * k_rows.row, k_rows.row, keys - key);
+        fetch_rows<BLOCK>(stage + TILE_BYTES, v + key * k_rows.row, k_rows.row, keys - key);
     };
-    fetch_rows<OWN>(q_tile, q + own_place, q_row, queries - first);
-    fetch_rows<OWN>(dout_tile, dout, out_row, queries - first);
+    fetch_rows<OWN>(q_tile, q + own_place, q_rows.row, queries - first);
+    fetch_rows<OWN>(dout_tile, dout, out_rows.row, queries - first);
     fetch(0);
     copies_end_group();
     float shift[STRIPS][2], mean[STRIPS][2], softmax_scale[STRIPS][2];
@@ -198,5 +196,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_backward_q
         differentiate_rows(scores, products, shift, mean, first + own, key, keys, edge, scale);
         multiply_into(sums, products, stage);
     }
-    store_rows(dq + own_place, q_row, own, queries - first, sums, softmax_scale);
+    store_rows(dq + own_place, q_rows.row, own, queries - first, sums, softmax_scale);
 }

@@ -83,17 +83,17 @@ __device__ __forceinline__ void soften(
 
 // scale: softmax scale x log2(e), positive. lse: natural logarithm of the sums of exponentials, float32 (batch, head, query).
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_forward(
-    const half_bits* q, const half_bits* k, const half_bits* v, half_bits* out, float* lse, long long q_batch,
-    long long q_head, long long q_row, long long k_batch, long long k_head, long long k_row, long long out_batch,
-    long long out_head, long long out_row, int queries, int keys, float scale) {
+    const half_bits* q, const half_bits* k, const half_bits* v, half_bits* out, float* lse, const Strides by,
+    int queries, int keys, float scale) {
+    const Rows q_rows{by.q_batch, by.q_head, by.q_row}, k_rows{by.k_batch, by.k_head, by.k_row};
+    const Rows out_rows{by.out_batch, by.out_head, by.out_row};
     const int batch = blockIdx.z, head = blockIdx.x;
     const int first = (gridDim.y - 1 - blockIdx.y) * OWN;  // the longest causal rows of all heads start first
     const int own = (threadIdx.x / 32) * STRIPS * 16;      // first row of this warp within the block's
-    const Rows q_rows{q_batch, q_head, q_row}, k_rows{k_batch, k_head, k_row}, out_rows{out_batch, out_head, out_row};
-    q += q_rows.start(batch, head) + first * q_row;
+    q += q_rows.start(batch, head) + first * q_rows.row;
     k += k_rows.start(batch, head);
     v += k_rows.start(batch, head);
-    out += out_rows.start(batch, head) + first * out_row;
+    out += out_rows.start(batch, head) + first * out_rows.row;
     lse += ((long long)batch * gridDim.x + head) * queries + first;
 
     const word q_tile = shared_start(), stages = q_tile + OWN * ROW_BYTES;
@@ -102,11 +102,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_forward(
     const auto fetch = [&](int tile) {
         const word stage = stages + (tile & 1) * 2 * TILE_BYTES;
         const int key = tile * BLOCK;
-        fetch_rows<BLOCK>(stage, k + key * k_row, k_row, keys - key);
-        fetch_rows<BLOCK>(stage + TILE_BYTES, v + key * k_row, k_row, keys - key);
+        fetch_rows<BLOCK>(stage, k + key * k_rows.row, k_rows.row, keys - key);
+        fetch_rows<BLOCK>(stage + TILE_BYTES, v + key * k_rows.row, k_rows.row, keys - key);
         copies_end_group();
     };
-    fetch_rows<OWN>(q_tile, q, q_row, queries - first);
+    fetch_rows<OWN>(q_tile, q, q_rows.row, queries - first);
     fetch(0);
     copies_wait();
     __syncthreads();
@@ -149,5 +149,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) flash_forward(
         const int row = own + (i / 2) * 16 + (i % 2) * 8 + (lane >> 2);
         if ((lane & 3) == 0 && first + row < queries) lse[row] = largest[i / 2][i % 2] * scale / LOG2_E + logf(sum);
     }
-    store_rows(out, out_row, own, queries - first, sums, factor);
+    store_rows(out, out_rows.row, own, queries - first, sums, factor);
 }

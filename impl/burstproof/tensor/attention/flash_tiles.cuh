@@ -26,6 +26,11 @@ struct Rows {
     }
 };
 
+// Of all tensors: those of k are of v, too, and those of out of dout.
+struct Strides {
+    long long q_batch, q_head, q_row, k_batch, k_head, k_row, out_batch, out_head, out_row;
+};
+
 __device__ __forceinline__ word swizzled(int row, int chunk) {
     const int mix = CHUNKS == 4 ? (row >> 1) & 3 : row & 7;
     return row * ROW_BYTES + ((chunk ^ mix) << 4);

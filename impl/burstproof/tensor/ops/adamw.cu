@@ -4,7 +4,7 @@
 
 typedef Kind<KIND>::stored stored;
 
-struct Rates {
+struct Rates {  // first and second: beta1 and beta2
     float step, first, second, epsilon, decay, second_correction;
 };
 
@@ -19,17 +19,16 @@ __device__ __forceinline__ void update(float& weight, float gradient, float& fir
 // `decayed` values only; the first `copied` values are written to `copy` as well.
 extern "C" __global__ void __launch_bounds__(256) adamw(
     float* weights, const float* gradients, float* first, float* second, stored* copy, index_t count, index_t decayed,
-    index_t copied, float step, float beta1, float beta2, float epsilon, float decay, float second_correction) {
+    index_t copied, const Rates rates) {
     const index_t at = (static_cast<index_t>(blockIdx.x) * blockDim.x + threadIdx.x) * 4;
     if (at >= count) return;
-    const Rates rates = {step, beta1, beta2, epsilon, decay, second_correction};
     Pack<float, 4> weight = *reinterpret_cast<const Pack<float, 4>*>(weights + at);
     Pack<float, 4> m = *reinterpret_cast<const Pack<float, 4>*>(first + at);
     Pack<float, 4> v = *reinterpret_cast<const Pack<float, 4>*>(second + at);
     const Pack<float, 4> gradient = *reinterpret_cast<const Pack<float, 4>*>(gradients + at);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-        update(weight.values[i], gradient.values[i], m.values[i], v.values[i], rates, at < decayed ? decay : 0.0f);
+        update(weight.values[i], gradient.values[i], m.values[i], v.values[i], rates, at < decayed ? rates.decay : 0.0f);
     *reinterpret_cast<Pack<float, 4>*>(weights + at) = weight;
     *reinterpret_cast<Pack<float, 4>*>(first + at) = m;
     *reinterpret_cast<Pack<float, 4>*>(second + at) = v;

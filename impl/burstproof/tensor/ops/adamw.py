@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from burstproof.compile.entry import Entry
+from burstproof.compile.parameters import struct_of
 from burstproof.errors import ArrayError
 from burstproof.tensor.array.backend import backend_of
 from burstproof.tensor.array.checks import check, check_alike, check_dtype
@@ -21,10 +22,35 @@ from burstproof.tensor.ops.nn_reference import narrowed
 _THREADS = 256
 
 
+class Rates(NamedTuple):
+    """What a step takes besides arrays and counts; of the same name in adamw.cu.
+
+    Attributes
+    ----------
+    step : float
+        Learning rate, corrected for the first moment's start at 0.
+    first, second : float
+        Decay of the two moments.
+    epsilon : float
+        Added to the root of the second moment.
+    decay : float
+        Part by which weights shrink.
+    second_correction : float
+        What the root of the second moment is multiplied with.
+    """
+
+    step: float
+    first: float
+    second: float
+    epsilon: float
+    decay: float
+    second_correction: float
+
+
 @lru_cache(maxsize=8)
 def entry(dtype: np.dtype[Any]) -> Entry:
     """The kernel of adamw.cu with a copy of ``dtype``."""
-    declared = "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64" + " float32" * 6
+    declared = "float32[] float32[] float32[] float32[] {s}[]? int64 int64 int64 " + struct_of(Rates, "float32")
     return build(("adamw.cu",), "adamw", declared, dtype, _THREADS, THREADS=_THREADS, HINTS=0)
 
 
@@ -97,12 +123,12 @@ class AdamW:
                 got=(str(weights.dtype), weights.size, shrinking),
                 cure="Pad the flat array",
             )
-        rates = (correction, self.beta1, self.beta2, self.epsilon, self.rate * self.decay, second)
+        rates = Rates(correction, self.beta1, self.beta2, self.epsilon, self.rate * self.decay, second)
         copied = 0 if copy is None else copy.size
         with place.use():
             kernel = entry(FLOAT32 if copy is None else copy.dtype).on(place.device)
             blocks = -(-weights.size // (4 * _THREADS))
-            kernel(blocks, _THREADS, weights, gradients, *moments, copy, weights.size, shrinking, copied, *rates)
+            kernel(blocks, _THREADS, weights, gradients, *moments, copy, weights.size, shrinking, copied, rates)
 
     def _check(
         self,

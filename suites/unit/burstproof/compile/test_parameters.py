@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from burstproof.compile.launch import LaunchLimits, check_launch
-from burstproof.compile.parameters import MISFITS, ArgumentBlock, ArgumentChecker, parse_parameters
+from burstproof.compile.parameters import MISFITS, ArgumentBlock, ArgumentChecker, parse_parameters, struct_of
 from burstproof.errors import InputError
 
 pytestmark = pytest.mark.requirement("KL-2", "ST-3")
 
 LIMITS = LaunchLimits((2**31 - 1, 65535, 65535), (1024, 1024, 64), 1024, 2048, 227 << 10)
+
+
+class Rates(NamedTuple):
+    step: float
+    decay: float
 
 
 class NoArray:
@@ -60,7 +65,7 @@ def in_memory(declared: str, *arguments: object) -> list[bytes]:
     except MISFITS as error:
         raise checks.misfit(error, values) from error
     codes = [parameter.formats[0] for parameter in parse_parameters(declared)]
-    sizes = [sum({"?": 1, "b": 1, "H": 2, "e": 2, "I": 4, "f": 4}.get(c, 8) for c in code) for code in codes]
+    sizes = [sum({"?": 1, "b": 1, "H": 2, "e": 2, "i": 4, "I": 4, "f": 4}.get(c, 8) for c in code) for code in codes]
     addresses = (ctypes.c_uint64 * len(sizes)).from_address(block.addresses)
     return [ctypes.string_at(address, size) for address, size in zip(addresses, sizes, strict=True)]
 
@@ -72,6 +77,26 @@ def test_values_lie_in_memory_as_their_types_have_them() -> None:
     values = (4096, 7, 1.5, 2 + 3j, True, -5, 0.5, -(2**40), 0.1)
     expected = [kind(value).tobytes() for kind, value in zip(kinds, values, strict=True)]
     assert got == [*expected, bytes(8)]
+
+
+def test_a_struct_is_declared_as_its_named_tuple_has_it() -> None:
+    assert struct_of(Rates, "float32") == "Rates(float32:step,decay)"
+    (parameter,) = parse_parameters("Rates(float32:step,decay)")
+    assert (parameter.struct, parameter.fields) == ("Rates", ("step", "decay"))
+    assert str(parameter) == "Rates(float32:step,decay)"
+
+
+def test_fields_of_a_struct_lie_side_by_side_between_other_parameters() -> None:
+    class Strides(NamedTuple):
+        batch: int
+        head: int
+        row: int
+
+    rates, strides = Rates(0.5, -2), Strides(np.int64(3), -4, 1 << 40)
+    declared = f"int32 {struct_of(Strides, 'int64')} {struct_of(Rates, 'float32')} int8 {struct_of(Rates, 'complex64')}"
+    numbers = (np.int32(7), np.array(strides, np.int64), np.array(rates, np.float32), np.int8(-1))
+    expected = [value.tobytes() for value in (*numbers, np.array(rates, np.complex64))]
+    assert in_memory(declared, 7, strides, rates, -1, rates) == expected
 
 
 def test_numpy_numbers_are_numbers() -> None:
@@ -100,6 +125,11 @@ def test_numpy_numbers_are_numbers() -> None:
         ("float32", np.zeros(3), "an array where a value is declared"),
         ("float32", OnDevice(4096, shape=()), "a value on the device where one of the host is declared"),
         ("complex64", "two", "a value does not fit"),
+        ("Rates(float32:step,decay)", (1.0, 2.0), "not a named tuple with the fields that are declared"),
+        ("Rates(float32:decay,step)", Rates(1, 2), "not a named tuple with the fields that are declared"),
+        ("Rates(float32:step)", 1.0, "not a named tuple with the fields that are declared"),
+        ("Rates(int32:step,decay)", Rates(1, 0.5), "a value does not fit"),
+        ("Rates(float32:step,decay)", Rates(1, np.zeros(2)), "an array where a value is declared"),  # type: ignore[arg-type]
     ],
 )
 def test_an_argument_that_does_not_fit_is_named(declared: str, argument: object, problem: str) -> None:
@@ -133,7 +163,10 @@ def test_a_numba_array_brings_its_shape_and_strides() -> None:
         checks.values([OnDevice(4096, shape=(15,))])
 
 
-@pytest.mark.parametrize("declared", ["float31", "float32?", "bfloat16", "float32[][]", "[]"])
+@pytest.mark.parametrize(
+    "declared",
+    ["float31", "float32?", "bfloat16", "float32[][]", "[]", "S()", "S(float31:a)", "S(int8:a,)", "S(int8:a)[]"],
+)
 def test_an_unknown_type_is_refused(declared: str) -> None:
     with pytest.raises(InputError, match="not a type of a kernel's parameter"):
         parse_parameters(declared)

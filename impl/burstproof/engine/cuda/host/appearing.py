@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceRuntime
-from burstproof.engine.cuda.args import PARAMETERS
 from burstproof.engine.cuda.exchange.devices import make_current
+from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_pack import PackedShard

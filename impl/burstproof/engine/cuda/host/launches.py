@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.args import Field, bind, fields_of, made
+from burstproof.engine.cuda.fields import Field, bind, fields_of, made
 from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift, queue_room, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
-from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT

@@ -9,7 +9,7 @@ from typing import Any
 from numba import types
 from numba.np.numpy_support import from_dtype
 
-from burstproof.engine.cuda.args import Field, fields_of, is_absent
+from burstproof.engine.cuda.fields import Field, fields_of, is_absent
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.cuda.args import PARAMETERS, dtype_of
+from burstproof.engine.cuda.fields import PARAMETERS, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits

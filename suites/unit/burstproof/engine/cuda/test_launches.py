@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.engine.cuda import args
+from burstproof.engine.cuda import fields
 from burstproof.engine.cuda.host.launches import largest_excitability
 from burstproof.engine.cuda.kernels.closed_loop import can_stay
 from burstproof.engine.cuda.plan.block_size import FusedShape
@@ -57,7 +57,7 @@ def test_a_launch_gives_every_value_in_its_place(kernels) -> None:
 @pytest.mark.requirement("KL-4")
 @pytest.mark.parametrize(("first", "second"), [("potentials", "countdowns"), ("state", "outside"), ("fcl", "neurons")])
 def test_values_in_each_others_place_are_found(kernels, monkeypatch, first: str, second: str) -> None:
-    fields_of = args.fields_of
+    fields_of = fields.fields_of
 
     def swapped(declared, variant=None):
         found = fields_of(declared, variant)
@@ -66,7 +66,7 @@ def test_values_in_each_others_place_are_found(kernels, monkeypatch, first: str,
             return found
         return {other.get(name, name): found[other.get(name, name)] for name in found}
 
-    monkeypatch.setattr(args, "fields_of", swapped)
+    monkeypatch.setattr(fields, "fields_of", swapped)
     assert any(name.endswith(": burst") for name in _misplaced(kernels))
 
 
