@@ -92,18 +92,27 @@ class MemoryMachine:
     rules : Governed
     longest_window : int
         Of all plastic mappings.
+    sends : bool
+        Whether the engine leaves the synapses that associations govern to the machine.
+
+    Attributes
+    ----------
+    history_bursts : int
+        See ``EngineState``.
     """
 
-    def __init__(self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int) -> None:
+    def __init__(
+        self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int, sends: bool
+    ) -> None:
         self.clamped = False
         self.twin_areas: list[int] = []
         self.twin_memories: list[int] = []
         self.fired: tuple[Words, Floats] = _NO_WORDS, _NO_FLOATS
-        self.associations = [Association(network, *one) for one in rules.associative]
+        self.associations = [Association(network, *one, sends) for one in rules.associative]
         self.memories = Memories(network, fixed_point)
         self._network, self._fixed_point = network, fixed_point
         self._degrees = Degrees(network, self.associations)
-        self._longest_window, self._history = longest_window, 0
+        self._longest_window, self.history_bursts = longest_window, 0
         self._flags = network.flags_registered
         self._areas = {area.index: area for area in network.areas}
         self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
@@ -171,7 +180,7 @@ class MemoryMachine:
         fired = self._by_area(ids, potentials)
         sums = self._send(fired, in_force)
         rows, weights, changed = self._learn(fired, in_force)
-        self._history = min(self._history + 1, self._longest_window - 1)
+        self.history_bursts = min(self.history_bursts + 1, self._longest_window - 1)
         twins: list[int] = []
         if self.memories.areas:
             self.memories.replay(burst, self._firing, self.fired[1], self._flags)
@@ -245,11 +254,17 @@ class MemoryMachine:
     # Section 8 -------------------------------------------------------------------------------------------------
 
     def _send(self, fired: dict[int, Fired], in_force: Floats) -> list[tuple[Ids, Ids]]:
-        """Contributions of the synapses that were made: what arrives at dense neurons; memories get theirs here."""
+        """Contributions of the host's synapses: what arrives at dense neurons; memories get theirs here."""
         sums: list[tuple[Ids, Ids]] = []
         for one in self.associations:
             area = fired.get(one.source)
-            if area is None or not one.made.sources or not (sending := list(one.made.sending(area.ids.tolist()))):
+            if area is None:
+                continue
+            ids = area.ids.tolist()
+            if one.sent is not None and (places := one.sent.places(ids)):
+                targets, products, signs = one.sent.contributions(places, one.weights)
+                sums.append((targets, self._quantised(products) * signs))
+            if not one.made.sources or not (sending := list(one.made.sending(ids))):
                 continue
             amounts = self._quantised(self._contributions(one, area, sending) * one.transmission(in_force)) * one.sign
             targets = np.concatenate([bundle.targets for _, bundle in sending])
@@ -296,7 +311,7 @@ class MemoryMachine:
         weights: list[Floats] = []
         changed: set[int] = set()
         for one in self.associations:
-            if one.frozen or self._history < one.window - 1:
+            if one.frozen or self.history_bursts < one.window - 1:
                 continue
             before, after = (
                 self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
@@ -355,10 +370,13 @@ class MemoryMachine:
         oldest = max(1, burst - self._longest_window + 2)
         return state_of_memories(self.memories, burst, oldest, self.twin_areas, self.twin_memories)
 
-    def traces(self) -> tuple[Ids, Floats]:
-        """Dense rows (K,) between associated areas, and their eligibility."""
-        rows, traces = ([getattr(one, name) for one in self.associations] for name in ("rows", "traces"))
-        return np.concatenate([_NO_IDS, *rows]), np.concatenate([_NO_FLOATS, *traces])
+    def learnt(self) -> tuple[Ids, Floats, Floats]:
+        """Dense rows (K,) between associated areas, their weights, and their eligibility."""
+        ones = self.associations
+        columns = ([getattr(one, name) for one in ones] for name in ("rows", "weights", "traces"))
+        rows, weights, traces = columns
+        empty = _NO_FLOATS
+        return np.concatenate([_NO_IDS, *rows]), np.concatenate([empty, *weights]), np.concatenate([empty, *traces])
 
     def restore(
         self,
@@ -379,7 +397,7 @@ class MemoryMachine:
         fired : tuple of uint32 (F,) and float32 (F,)
             The fired list, memory neurons included.
         """
-        weights, eligibility, last_fired, self._history = dense
+        weights, eligibility, last_fired, self.history_bursts = dense
         self.memories = restored_memories(Memories(self._network, self._fixed_point), memory, burst)
         own = fired[0] >= FIRST_MEMORY_ID
         self.fired = fired[0][own], fired[1][own]
