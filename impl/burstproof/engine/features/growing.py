@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 _FEW = 64
 """Amounts up to which a dictionary adds them up faster than NumPy."""
-_NO_AMOUNTS: Ids = np.empty(0, np.int64)
+NO_AMOUNTS: Ids = np.empty(0, np.int64)
 
 
 def _added_up(ids: npt.NDArray[np.uint32], amounts: Ids) -> tuple[npt.NDArray[np.uint32], Ids]:
@@ -78,11 +78,11 @@ class Growth(ABC):
         self._spare = FIRST_ROOM if self._homes else 0
         ruled = with_room(network, self._rules, self._models, 0)
         longest = max((one.window for one in ruled.plastic_pairs), default=1)
-        self._sent = np.concatenate([_NO_AMOUNTS, *(rows for _, rows in self._rules.associative)])
+        self._sent = np.concatenate([NO_AMOUNTS, *(rows for _, rows in self._rules.associative)])
         self._firings = Firings(longest) if _is_idle(ruled, self._sent) else None
         self._hold()
         self._machine = MemoryMachine(network, fixed_point, self._rules, longest, self._firings is not None)
-        self._arriving: tuple[Ids, Ids] = _NO_AMOUNTS, _NO_AMOUNTS
+        self._arriving: tuple[Ids, Ids] = NO_AMOUNTS, NO_AMOUNTS
 
     # What an engine does ---------------------------------------------------------------------------------------
 
@@ -175,6 +175,10 @@ class Growth(ABC):
     def _ended(self, ended: Ended) -> None:
         """Take over what the machine says after a burst."""
         self._arriving = ended.targets, ended.amounts
+        self._changed(ended)
+
+    def _changed(self, ended: Ended) -> None:
+        """Take over what changes in the network after a burst."""
         if len(ended.rows) and self._firings is None:
             self._set_weights(ended.rows, ended.weights)
         if len(ended.sources) and self._firings is None:
@@ -227,7 +231,7 @@ class Growth(ABC):
         twins = state.features.memory.twin_areas.tolist()
         self._spare = max(self._spare, 2 * len(twins))
         self._take(state, twins)
-        self._arriving = _NO_AMOUNTS, _NO_AMOUNTS
+        self._arriving = NO_AMOUNTS, NO_AMOUNTS
         learnt = state.weights, state.eligibility_traces, state.last_fired, state.history_bursts
         fired = state.fired_ids, state.fired_potentials
         sources, divisors = self._machine.restore(

@@ -22,13 +22,16 @@ from burstproof.engine.features.made import Bundle, Synapses
 from burstproof.engine.features.memories import Memories, Memory
 from burstproof.engine.features.memory_state import restored_memories, state_of_memories
 from burstproof.engine.features.patterns import Fired
-from burstproof.network.features import FIRST_MEMORY_ID
+from burstproof.network.features import FIRST_MEMORY_ID, MemoryChange
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 Ids = npt.NDArray[np.int64]
+
+Sums = list[tuple[Ids, Ids]]
+"""Targets (Q,), and what arrives at each; they may come several times."""
 
 _NO_WORDS, _NO_FLOATS, _NO_IDS = np.empty(0, np.uint32), np.empty(0, np.float32), np.empty(0, np.int64)
 
@@ -177,8 +180,18 @@ class MemoryMachine:
         early : iterable of int
             Memory areas whose pattern of this burst is injected in the next one already.
         """
+        fired, sums = self.take(ids, potentials, in_force)
+        return self.live_on(burst, fired, sums, in_force, signals, early)
+
+    def take(self, ids: Words, potentials: Floats, in_force: Floats) -> tuple[dict[int, Fired], Sums]:
+        """The first half of ``end``: what fired by area, and what synapses of the host carry into the next burst."""
         fired = self._by_area(ids, potentials)
-        sums = self._send(fired, in_force)
+        return fired, self._send(fired, in_force)
+
+    def live_on(
+        self, burst: int, fired: dict[int, Fired], sums: Sums, in_force: Floats, signals: Floats, early: Iterable[int]
+    ) -> Ended:
+        """The other half: what is learnt, forgotten and remembered; only twins add to the ``sums``."""
         rows, weights, changed = self._learn(fired, in_force)
         self.history_bursts = min(self.history_bursts + 1, self._longest_window - 1)
         twins: list[int] = []
@@ -190,10 +203,19 @@ class MemoryMachine:
                 twins.append(memory.area)
             self._feed_twins(sums)
             changed |= self._prune()
-        targets = amounts = _NO_IDS
-        if sums:
-            targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
-        return Ended(targets, amounts, rows, weights, *self._new_divisors(changed), twins)
+        return Ended(*added(sums), rows, weights, *self._new_divisors(changed), twins)
+
+    @property
+    def gives_synapses_alone(self) -> bool:
+        """Whether all that reaches dense neurons is what ``take`` returns, and no potential of theirs matters."""
+        lives = self.memories.areas.values()
+        plain = all(not life.area.twins and life.area.change is MemoryChange.NONE for life in lives)
+        driven = self._flags and any(self._flag(one.source, _MP_DRIVEN) for one in self.associations)
+        return plain and not driven and self.memories.depth == 1 and not self._network.features.modulators
+
+    def may_feed_twins(self, early: Sequence[int]) -> bool:
+        """Whether ``live_on`` may add to the sums after a burst in which ``early`` areas inject."""
+        return bool(self.twin_areas or self.memories.twins_due or early)
 
     def _new_divisors(self, changed: set[int]) -> tuple[Ids, Floats]:
         """Dense sources among those whose outgoing synapses have ``changed``, if they divide, and their divisors."""
@@ -253,9 +275,9 @@ class MemoryMachine:
 
     # Section 8 -------------------------------------------------------------------------------------------------
 
-    def _send(self, fired: dict[int, Fired], in_force: Floats) -> list[tuple[Ids, Ids]]:
+    def _send(self, fired: dict[int, Fired], in_force: Floats) -> Sums:
         """Contributions of the host's synapses: what arrives at dense neurons; memories get theirs here."""
-        sums: list[tuple[Ids, Ids]] = []
+        sums: Sums = []
         for one in self.associations:
             area = fired.get(one.source)
             if area is None:
@@ -335,7 +357,7 @@ class MemoryMachine:
 
     # Section 7.5 -----------------------------------------------------------------------------------------------
 
-    def _feed_twins(self, sums: list[tuple[Ids, Ids]]) -> None:
+    def _feed_twins(self, sums: Sums) -> None:
         """Twins of the memories that fired get max(potential, threshold)."""
         for memory, potential in zip(self._firing, self.fired[1], strict=True):
             if memory.twin >= 0 and memory.number in self.memories.live:
@@ -427,6 +449,14 @@ class MemoryMachine:
                 late = sorted(one for when, one in own if when == number)
                 ids = np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)])
                 self._recent[area].add(ids.astype(np.uint32))
+
+
+def added(sums: Sums) -> tuple[Ids, Ids]:
+    """``sums`` one after another."""
+    if not sums:
+        return _NO_IDS, _NO_IDS
+    targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
+    return targets, amounts
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:
