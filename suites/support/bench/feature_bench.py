@@ -67,15 +67,19 @@ def compare(
     checked: int,
     settled: int,
 ) -> Compared:
-    """Check both against their ``judges`` for ``checked`` bursts, let them settle, time in turns, and check again."""
+    """Check both against their ``judges`` for ``checked`` bursts, let both settle, time in turns, and check again."""
     engines = plain, featured
     for judge, engine in zip(judges, engines, strict=True):
         problems = disagreements(judge, engine, checked, start, weights=True)
         if problems:
             return Compared(problems)
     lengths = []
-    for engine in engines:
-        engine.run(settled, record=Record.NONE)
+    for judge, engine in zip(judges, engines, strict=True):
+        for one in (judge, engine):
+            one.run(settled, record=Record.NONE)
+        problems = tuple(f"settled: {name}" for name in judge.state().differences(engine.state()))
+        if problems:
+            return Compared(problems)
         lengths.append(max(2, min(_MOST_BURSTS, int(_SAMPLE_S * 1e6 / _us_per_burst(engine, 20)))))
     times: tuple[list[float], list[float]] = ([], [])
     fired: tuple[list[float], list[float]] = ([], [])

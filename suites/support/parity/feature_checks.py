@@ -16,7 +16,7 @@ from burstproof.engine.features.support import MODELLED, sections_of
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
-from burstproof.engine.state import NO_STIMULUS
+from burstproof.engine.state import NO_STIMULUS, Record, StimulusPlan
 from burstproof.network.model import Network
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
@@ -29,6 +29,7 @@ _FEW_NEURONS = 64
 _BATCHED, _BATCHED_RATE = 400, 0.2
 _ASLEEP = ("features/rml_11", "features/neuro_11", "features/train_11", "features/stim_11")
 _STEPS, _RUN = 8, 8
+_AHEAD, _AHEAD_OF = (1, 5), ("features/mem2_11",)
 
 
 def modelled(network: Network) -> bool:
@@ -93,12 +94,39 @@ def _loaded_ahead_differ() -> list[str]:
         return _asleep(_batches_differ)
 
 
+def compare_ahead(name: str, create: CreateEngine = cuda_engine) -> list[str]:
+    """Runs of a recording's bursts without lists, in which a kernel stays on the device where it can."""
+    trace = recording(name)
+    options = trace_options(trace)
+    return ahead_differs(trace.network, options, trace.plan, create)
+
+
+def ahead_differs(
+    network: Network, options: EngineOptions, plan: StimulusPlan, create: CreateEngine = cuda_engine
+) -> list[str]:
+    """What is wrong with runs of which nothing is recorded, beside the reference, and with a step between them."""
+    reference, engine = ReferenceEngine.create(network, options), create(network, replace(options, cuda=CudaOptions()))
+    problems = []
+    with mock.patch("burstproof.engine.cuda.host.ahead.FEWEST", 0):
+        for bursts in _AHEAD:
+            reference.run(bursts, plan)
+            engine.run(bursts, plan, record=Record.NONE)
+            differ = reference.state().differences(engine.state())
+            problems += [f"burst {reference.burst_count}: {one}" for one in differ]
+            stimulus = plan.get(reference.burst_count + 1, NO_STIMULUS)
+            if not np.array_equal(reference.step(stimulus).fired_ids, engine.step(stimulus).fired_ids):
+                problems.append(f"burst {reference.burst_count}: fired")
+    return problems
+
+
 def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """Every check of this module by name."""
     for name in short_recordings():
         yield f"recording: {name.partition('/')[2]}", lambda name=name: compare_recorded(name)
     for name in _ASLEEP:
         yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
+    for name in _AHEAD_OF:
+        yield f"ahead: {name.partition('/')[2]}", lambda name=name: compare_ahead(name)
     yield "every feature in batches", lambda: _asleep(_batches_differ)
     yield "every feature, loaded ahead", _loaded_ahead_differ
     for case in FEATURE_CASES:

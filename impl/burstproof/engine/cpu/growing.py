@@ -31,7 +31,7 @@ class Growing(Growth):
         self._options, self._fixed_point = options, fixed_point
         super().__init__(network, fixed_point)
 
-    def _hold(self) -> int:
+    def _hold(self) -> None:
         held = self._with_room()
         self.memory = CpuMemory(held, self._options, self._fixed_point)
         self.memory.use_flags()
@@ -46,7 +46,6 @@ class Growing(Growth):
         }
         self._places = np.full(self._network.synapse_count, -1, np.int64)
         self._places[self.memory.computed_places] = np.arange(len(self.memory.computed_places))
-        return self.memory.scalars.longest_window
 
     # A burst ---------------------------------------------------------------------------------------------------
 
@@ -68,7 +67,7 @@ class Growing(Growth):
         """Take in what fired in burst ``number``."""
         signals = self.memory.extras.signals
         in_force, following = signals[number & 1], signals[(number + 1) & 1]
-        self._ended(self._machine.end(number, *self.memory.fired, in_force, following, early.tolist()))
+        self._end(number, self.memory.fired, in_force, following, early.tolist())
 
     def _set_weights(self, rows: Ids, weights: Floats) -> None:
         self.memory.computed.weights[self._places[rows]] = weights

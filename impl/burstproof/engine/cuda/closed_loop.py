@@ -9,7 +9,7 @@ import numpy as np
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import MANY, UNSUITED, limits_of, loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_calls import MANY, UNSUITED, limits_of, loop_calls, write_nothing, write_packed
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
@@ -97,12 +97,43 @@ class StayingLoop(ClosedLoop):
                 if max(np.size(ids), np.size(forced)) > kernel.room:
                     return super().step(ids, amounts, forced)
                 found = self._at_length(kernel, Stimulus(ids, amounts, forced), number, found)
-            self._done += 1
-            self._engine.burst_count = self._first + self._done
             return self._fired(kernel, found)
         except BaseException:
             self.pause()
             raise
+
+    def give(self, stimulus: PackedStimulus | None) -> bool:
+        """Begin a burst, whose list is then to be taken; ``False`` where it has to be a batch.
+
+        Ids above all others of the network have been checked by the caller, who gives amounts in units of the sums.
+        """
+        kernel = self._kernel or self._enter()
+        if kernel is None or (stimulus is not None and max(len(stimulus.ids), len(stimulus.forced)) > kernel.room):
+            return False
+        number = self._number(self._done + 1)
+        if stimulus is None:
+            write_nothing(kernel.mail, number)
+            self._calls.ring(kernel.mail, number, 0, 0)
+        else:
+            self._give_packed(kernel, stimulus, number)
+        return True
+
+    def take(self) -> Ids:
+        """What fired in the burst that was given, ascending.
+
+        Raises
+        ------
+        DeviceFaultError
+            The device failed.
+        """
+        kernel = self._kernel
+        assert kernel is not None
+        number = self._number(self._done + 1)
+        found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, kernel.ids)
+        if found < 0:
+            found = self._finish(kernel, number, found)
+        self._clamped, self._clamping = self._clamped or self._clamping, False
+        return self._fired(kernel, found)
 
     def pause(self) -> None:
         """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on."""
@@ -146,17 +177,25 @@ class StayingLoop(ClosedLoop):
     def _at_length(self, kernel: LoopKernel, stimulus: Stimulus, number: int, found: int) -> int:
         """Firings of a call that did not go the shortest way."""
         if found == UNSUITED:
-            packed = self._engine.pack(stimulus)
-            self._clamping = packed.clamped
-            write_packed(kernel.mail, packed, number)
-            self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
+            self._give_packed(kernel, self._engine.pack(stimulus), number)
             found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, kernel.ids)
-        found = kernel.finish(number, found, self._calls.wait)
+        found = self._finish(kernel, number, found)
         self._clamped, self._clamping = self._clamped or self._clamping, False
         return found
 
+    @translated
+    def _finish(self, kernel: LoopKernel, number: int, found: int) -> int:
+        return kernel.finish(number, found, self._calls.wait)
+
+    def _give_packed(self, kernel: LoopKernel, packed: PackedStimulus, number: int) -> None:
+        self._clamping = packed.clamped
+        write_packed(kernel.mail, packed, number)
+        self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
+
     def _fired(self, kernel: LoopKernel, count: int) -> Ids:
         """What fired in the burst just done."""
+        self._done += 1
+        self._engine.burst_count = self._first + self._done
         if count == MANY:
             return self._chosen(self._engine.last_list()[0].copy())
         if self._wanted is None:

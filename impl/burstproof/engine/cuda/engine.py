@@ -18,6 +18,7 @@ from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.batches import Batches
 from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.exchange.devices import device_count
+from burstproof.engine.cuda.host.ahead import GrowingOnDevices
 from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.growing import Room
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
@@ -33,8 +34,8 @@ from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import record_steps
-from burstproof.engine.sharded.growing import GrowingShards, roomy
+from burstproof.engine.recorder import record_steps, recording_of
+from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -99,7 +100,7 @@ class CudaEngine(PackedEngine):
         self._psps = network.synapses.postsynaptic_potentials
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
-        self._growing: GrowingShards[Room[CudaEngine]] | None = None
+        self._growing: GrowingOnDevices[CudaEngine] | None = None
         self.failure: BurstproofError | None = None
 
     @property
@@ -195,7 +196,7 @@ class CudaEngine(PackedEngine):
         """An engine over a network in which neurons or synapses appear."""
         point = plan_fixed_point(network, options)
         room = Room(lambda held, together: cls(held, options, point, lay_out(held, point, together)))
-        growing = GrowingShards(network, point, room)
+        growing = GrowingOnDevices(network, point, room)
         engine = cls(network, options, point, room.engine.devices)
         engine._growing = growing
         return engine
@@ -301,9 +302,12 @@ class CudaEngine(PackedEngine):
     @translated
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
         """See ``Engine.closed_loop``: where a burst is one kernel, that stays on the device from call to call."""
-        if self._growing is not None or self.devices.loop_kernel() is None:
-            return super().closed_loop(outputs)
-        return StayingLoop(self, outputs)
+        loop = self.staying_loop(outputs) if self._growing is None else None
+        return super().closed_loop(outputs) if loop is None else loop
+
+    def staying_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> StayingLoop | None:
+        """A closed loop whose kernel stays on the device, if its bursts can be turns of one."""
+        return None if self.devices.loop_kernel() is None else StayingLoop(self, outputs)
 
     def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
         """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
@@ -332,6 +336,9 @@ class CudaEngine(PackedEngine):
             A device failed, or its memory ran out.
         """
         growing = self._growing
+        if growing is not None and record is Record.NONE and growing.runs_ahead(len(coming)):
+            self._run_ahead(growing, coming, packed, plan, progress)
+            return recording_of([], record)
         if growing is not None:
             return record_steps(
                 coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
@@ -340,7 +347,7 @@ class CudaEngine(PackedEngine):
 
     def _grow(
         self,
-        growing: GrowingShards[Room[CudaEngine]],
+        growing: GrowingOnDevices[CudaEngine],
         number: int,
         packed: PackedStimulus | None,
         stimulus: Stimulus,
@@ -350,6 +357,25 @@ class CudaEngine(PackedEngine):
         burst = growing.step(number, packed, stimulus.memories_early)
         self.burst_count = number
         return burst
+
+    def _run_ahead(
+        self,
+        growing: GrowingOnDevices[CudaEngine],
+        coming: range,
+        packed: PackedPlan,
+        plan: StimulusPlan,
+        progress: Progress | None,
+    ) -> None:
+        """Bursts of such a network of which nothing is recorded."""
+        self._usable()
+        with growing.ahead():
+            for number in coming:
+                early = plan.get(number, NO_STIMULUS).memories_early.tolist()
+                growing.advance(number, packed.get(number), early)
+                self.burst_count = number
+                if progress is not None:
+                    growing.settle()
+                    progress(1)
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """One burst of an engine that holds another's network with room: what fired, and the candidates.

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.made import Made, Synapses
+from burstproof.engine.features.sent import SentRows
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import MOST_NEW_SYNAPSES
 from burstproof.errors import NetworkError
@@ -73,15 +74,17 @@ def governed(network: Network) -> Governed:
 class Association:
     """One associative mapping: dense synapses between its areas (``rows``), and those that it ``made``.
 
-    Contributions of the dense ones belong to the device; it gets their weights.
+    Contributions of the dense ones belong to the device, which gets their weights, unless the host ``sends`` them.
 
     Attributes
     ----------
     weights, traces : float32 (K,)
         Of the dense synapses.
+    sent : SentRows or None
+        The dense synapses, where the host sends along them.
     """
 
-    def __init__(self, network: Network, position: int, rows: Ids) -> None:
+    def __init__(self, network: Network, position: int, rows: Ids, sends: bool = False) -> None:
         one = network.features.associative[position]
         mapping = network.plastic_mappings[one.plastic]
         synapses = network.synapses
@@ -97,6 +100,7 @@ class Association:
         rule = network.features.rules[one.rule - 1] if one.rule else None
         self.gains, self.gates = (rule.gains, rule.gates) if rule else ((), ())
         ends = (synapses.source_neurons[rows], synapses.target_neurons[rows])
+        self.sent = SentRows(network, rows) if sends and len(rows) else None
         self.made = Made(*(end.astype(np.int64) for end in ends))
         self.resume(synapses.weights[rows].copy(), synapses.eligibility_traces[rows].copy())
 

@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.associations import governed
+from burstproof.engine.features.firings import Firings
 from burstproof.engine.features.machine import Begun, Ended, MemoryMachine
 from burstproof.engine.features.room import cropped, padded, with_room
+from burstproof.engine.features.sent import can_be_sent
+from burstproof.engine.features.synapses import associated
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 from burstproof.network.features import FIRST_MEMORY_ID
@@ -27,9 +30,10 @@ FIRST_ROOM = 64
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Words = npt.NDArray[np.uint32]
 _FEW = 64
 """Amounts up to which a dictionary adds them up faster than NumPy."""
-_NO_AMOUNTS: Ids = np.empty(0, np.int64)
+NO_AMOUNTS: Ids = np.empty(0, np.int64)
 
 
 def _added_up(ids: npt.NDArray[np.uint32], amounts: Ids) -> tuple[npt.NDArray[np.uint32], Ids]:
@@ -46,6 +50,22 @@ def _added_up(ids: npt.NDArray[np.uint32], amounts: Ids) -> tuple[npt.NDArray[np
     return np.array(order, np.uint32), np.array([found[one] for one in order], np.int64)
 
 
+def _is_idle(network: Network, rows: Ids) -> bool:
+    """Whether plasticity changes none of the synapses of ``network``, which has other features, too, but ``rows``.
+
+    Those are left to the host, which sends along them.
+    """
+    others = replace(network.features, associative=())
+    if not (network.plastic_mappings and others) or any(len(one.synapses) for one in network.plastic_pairs):
+        return False
+    changing = associated(network)
+    if changing is not None:
+        changing[rows] = False
+        if changing.any():
+            return False
+    return can_be_sent(network, rows)
+
+
 class Growth(ABC):
     """A network with room for twins, and the machine that says what appears."""
 
@@ -56,14 +76,19 @@ class Growth(ABC):
         self._models = [int(np.argmax(network.neurons.cortical_areas == index)) for index in self._homes]
         self._drivers = sorted({one.driver for one in network.features.modulators})
         self._spare = FIRST_ROOM if self._homes else 0
-        self._machine = MemoryMachine(network, fixed_point, self._rules, self._hold())
-        self._arriving: tuple[Ids, Ids] = _NO_AMOUNTS, _NO_AMOUNTS
+        ruled = with_room(network, self._rules, self._models, 0)
+        longest = max((one.window for one in ruled.plastic_pairs), default=1)
+        self._sent = np.concatenate([NO_AMOUNTS, *(rows for _, rows in self._rules.associative)])
+        self._firings = Firings(longest) if _is_idle(ruled, self._sent) else None
+        self._hold()
+        self._machine = MemoryMachine(network, fixed_point, self._rules, longest, self._firings is not None)
+        self._arriving: tuple[Ids, Ids] = NO_AMOUNTS, NO_AMOUNTS
 
     # What an engine does ---------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _hold(self) -> int:
-        """Lay out ``_with_room()`` anew; returns the longest window of plasticity in bursts."""
+    def _hold(self) -> None:
+        """Lay out ``_with_room()`` anew."""
 
     @abstractmethod
     def _whole(self, burst_count: int) -> EngineState:
@@ -86,9 +111,15 @@ class Growth(ABC):
         """Contributions of these sources are divided by so much from now on."""
 
     def _with_room(self) -> Network:
-        """The network with ``_spare`` more neurons."""
+        """The network with ``_spare`` more neurons; without plasticity where the host alone learns."""
         self._spare = max(self._spare, len(self._homes))
-        return with_room(self._network, self._rules, self._models, self._spare)
+        held = with_room(self._network, self._rules, self._models, self._spare)
+        if self._firings is None:
+            return held
+        valid = held.synapses.valid_mask.copy()
+        valid[self._sent] = False
+        synapses = replace(held.synapses, valid_mask=valid) if len(self._sent) else held.synapses
+        return held.replace(plastic_mappings=(), features=replace(held.features, associative=()), synapses=synapses)
 
     # A burst ---------------------------------------------------------------------------------------------------
 
@@ -133,12 +164,24 @@ class Growth(ABC):
                     found.setdefault(self._drivers.index(area), (number, potential))
         return found
 
+    def _end(
+        self, burst: int, fired: tuple[Words, Floats], in_force: Floats, following: Floats, early: Sequence[int]
+    ) -> None:
+        """Take in what ``fired`` in ``burst``, with signals as for ``MemoryMachine.end``."""
+        if self._firings is not None:
+            self._firings.add(fired[0])
+        self._ended(self._machine.end(burst, *fired, in_force, following, early))
+
     def _ended(self, ended: Ended) -> None:
         """Take over what the machine says after a burst."""
         self._arriving = ended.targets, ended.amounts
-        if len(ended.rows):
+        self._changed(ended)
+
+    def _changed(self, ended: Ended) -> None:
+        """Take over what changes in the network after a burst."""
+        if len(ended.rows) and self._firings is None:
             self._set_weights(ended.rows, ended.weights)
-        if len(ended.sources):
+        if len(ended.sources) and self._firings is None:
             self._set_divisors(ended.sources, ended.divisors)
         first = self._network.neuron_count + len(self._machine.twin_areas) - len(ended.twins)
         for place, area in enumerate(ended.twins, first):
@@ -154,9 +197,15 @@ class Growth(ABC):
         pending, candidate = whole.pending.copy(), whole.pending_candidate.copy()
         np.add.at(pending[0], targets, amounts)
         candidate[0, targets] = True
-        rows, traces = machine.traces()
+        rows, weights, traces = machine.learnt()
         eligibility = whole.eligibility_traces.copy()
         eligibility[rows] = traces
+        if self._firings is not None:
+            last_fired, streaks = self._firings.columns(burst_count, len(whole.last_fired))
+            history = machine.history_bursts
+            learnt = whole.weights.copy()
+            learnt[rows] = weights
+            whole = replace(whole, last_fired=last_fired, fire_streak=streaks, history_bursts=history, weights=learnt)
         assert whole.features is not None
         made, memory = machine.made_state(), machine.memory_state(burst_count)
         return replace(
@@ -182,17 +231,23 @@ class Growth(ABC):
         twins = state.features.memory.twin_areas.tolist()
         self._spare = max(self._spare, 2 * len(twins))
         self._take(state, twins)
-        self._arriving = _NO_AMOUNTS, _NO_AMOUNTS
+        self._arriving = NO_AMOUNTS, NO_AMOUNTS
         learnt = state.weights, state.eligibility_traces, state.last_fired, state.history_bursts
         fired = state.fired_ids, state.fired_potentials
         sources, divisors = self._machine.restore(
             state.burst_count, state.features.made, state.features.memory, learnt, fired
         )
-        if len(sources):
+        if self._firings is not None:
+            self._firings.restore(state.burst_count, state.last_fired, state.fire_streak)
+        elif len(sources):
             self._set_divisors(sources, divisors)
 
     def _wider(self, state: EngineState) -> EngineState:
         """``state`` as the network with room takes it, without memory neurons."""
         dense = state.fired_ids < FIRST_MEMORY_ID
         wider = padded(state, self._whole(state.burst_count))
+        if self._firings is not None and len(self._sent):
+            weights = state.weights.copy()
+            weights[self._sent] = self._network.synapses.weights[self._sent]
+            wider = replace(wider, weights=weights)
         return replace(wider, fired_ids=state.fired_ids[dense], fired_potentials=state.fired_potentials[dense])

@@ -22,13 +22,16 @@ from burstproof.engine.features.made import Bundle, Synapses
 from burstproof.engine.features.memories import Memories, Memory
 from burstproof.engine.features.memory_state import restored_memories, state_of_memories
 from burstproof.engine.features.patterns import Fired
-from burstproof.network.features import FIRST_MEMORY_ID
+from burstproof.network.features import FIRST_MEMORY_ID, MemoryChange
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 Floats = npt.NDArray[np.float32]
 Words = npt.NDArray[np.uint32]
 Ids = npt.NDArray[np.int64]
+
+Sums = list[tuple[Ids, Ids]]
+"""Targets (Q,), and what arrives at each; they may come several times."""
 
 _NO_WORDS, _NO_FLOATS, _NO_IDS = np.empty(0, np.uint32), np.empty(0, np.float32), np.empty(0, np.int64)
 
@@ -92,18 +95,27 @@ class MemoryMachine:
     rules : Governed
     longest_window : int
         Of all plastic mappings.
+    sends : bool
+        Whether the engine leaves the synapses that associations govern to the machine.
+
+    Attributes
+    ----------
+    history_bursts : int
+        See ``EngineState``.
     """
 
-    def __init__(self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int) -> None:
+    def __init__(
+        self, network: Network, fixed_point: FixedPoint, rules: Governed, longest_window: int, sends: bool
+    ) -> None:
         self.clamped = False
         self.twin_areas: list[int] = []
         self.twin_memories: list[int] = []
         self.fired: tuple[Words, Floats] = _NO_WORDS, _NO_FLOATS
-        self.associations = [Association(network, *one) for one in rules.associative]
+        self.associations = [Association(network, *one, sends) for one in rules.associative]
         self.memories = Memories(network, fixed_point)
         self._network, self._fixed_point = network, fixed_point
         self._degrees = Degrees(network, self.associations)
-        self._longest_window, self._history = longest_window, 0
+        self._longest_window, self.history_bursts = longest_window, 0
         self._flags = network.flags_registered
         self._areas = {area.index: area for area in network.areas}
         self._losses = {index: np.float32(area.degeneration) for index, area in network.features.areas.items()}
@@ -168,10 +180,20 @@ class MemoryMachine:
         early : iterable of int
             Memory areas whose pattern of this burst is injected in the next one already.
         """
+        fired, sums = self.take(ids, potentials, in_force)
+        return self.live_on(burst, fired, sums, in_force, signals, early)
+
+    def take(self, ids: Words, potentials: Floats, in_force: Floats) -> tuple[dict[int, Fired], Sums]:
+        """The first half of ``end``: what fired by area, and what synapses of the host carry into the next burst."""
         fired = self._by_area(ids, potentials)
-        sums = self._send(fired, in_force)
+        return fired, self._send(fired, in_force)
+
+    def live_on(
+        self, burst: int, fired: dict[int, Fired], sums: Sums, in_force: Floats, signals: Floats, early: Iterable[int]
+    ) -> Ended:
+        """The other half: what is learnt, forgotten and remembered; only twins add to the ``sums``."""
         rows, weights, changed = self._learn(fired, in_force)
-        self._history = min(self._history + 1, self._longest_window - 1)
+        self.history_bursts = min(self.history_bursts + 1, self._longest_window - 1)
         twins: list[int] = []
         if self.memories.areas:
             self.memories.replay(burst, self._firing, self.fired[1], self._flags)
@@ -181,10 +203,19 @@ class MemoryMachine:
                 twins.append(memory.area)
             self._feed_twins(sums)
             changed |= self._prune()
-        targets = amounts = _NO_IDS
-        if sums:
-            targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
-        return Ended(targets, amounts, rows, weights, *self._new_divisors(changed), twins)
+        return Ended(*added(sums), rows, weights, *self._new_divisors(changed), twins)
+
+    @property
+    def gives_synapses_alone(self) -> bool:
+        """Whether all that reaches dense neurons is what ``take`` returns, and no potential of theirs matters."""
+        lives = self.memories.areas.values()
+        plain = all(not life.area.twins and life.area.change is MemoryChange.NONE for life in lives)
+        driven = self._flags and any(self._flag(one.source, _MP_DRIVEN) for one in self.associations)
+        return plain and not driven and self.memories.depth == 1 and not self._network.features.modulators
+
+    def may_feed_twins(self, early: Sequence[int]) -> bool:
+        """Whether ``live_on`` may add to the sums after a burst in which ``early`` areas inject."""
+        return bool(self.twin_areas or self.memories.twins_due or early)
 
     def _new_divisors(self, changed: set[int]) -> tuple[Ids, Floats]:
         """Dense sources among those whose outgoing synapses have ``changed``, if they divide, and their divisors."""
@@ -244,12 +275,18 @@ class MemoryMachine:
 
     # Section 8 -------------------------------------------------------------------------------------------------
 
-    def _send(self, fired: dict[int, Fired], in_force: Floats) -> list[tuple[Ids, Ids]]:
-        """Contributions of the synapses that were made: what arrives at dense neurons; memories get theirs here."""
-        sums: list[tuple[Ids, Ids]] = []
+    def _send(self, fired: dict[int, Fired], in_force: Floats) -> Sums:
+        """Contributions of the host's synapses: what arrives at dense neurons; memories get theirs here."""
+        sums: Sums = []
         for one in self.associations:
             area = fired.get(one.source)
-            if area is None or not one.made.sources or not (sending := list(one.made.sending(area.ids.tolist()))):
+            if area is None:
+                continue
+            ids = area.ids.tolist()
+            if one.sent is not None and (places := one.sent.places(ids)):
+                targets, products, signs = one.sent.contributions(places, one.weights)
+                sums.append((targets, self._quantised(products) * signs))
+            if not one.made.sources or not (sending := list(one.made.sending(ids))):
                 continue
             amounts = self._quantised(self._contributions(one, area, sending) * one.transmission(in_force)) * one.sign
             targets = np.concatenate([bundle.targets for _, bundle in sending])
@@ -296,7 +333,7 @@ class MemoryMachine:
         weights: list[Floats] = []
         changed: set[int] = set()
         for one in self.associations:
-            if one.frozen or self._history < one.window - 1:
+            if one.frozen or self.history_bursts < one.window - 1:
                 continue
             before, after = (
                 self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
@@ -320,7 +357,7 @@ class MemoryMachine:
 
     # Section 7.5 -----------------------------------------------------------------------------------------------
 
-    def _feed_twins(self, sums: list[tuple[Ids, Ids]]) -> None:
+    def _feed_twins(self, sums: Sums) -> None:
         """Twins of the memories that fired get max(potential, threshold)."""
         for memory, potential in zip(self._firing, self.fired[1], strict=True):
             if memory.twin >= 0 and memory.number in self.memories.live:
@@ -355,10 +392,13 @@ class MemoryMachine:
         oldest = max(1, burst - self._longest_window + 2)
         return state_of_memories(self.memories, burst, oldest, self.twin_areas, self.twin_memories)
 
-    def traces(self) -> tuple[Ids, Floats]:
-        """Dense rows (K,) between associated areas, and their eligibility."""
-        rows, traces = ([getattr(one, name) for one in self.associations] for name in ("rows", "traces"))
-        return np.concatenate([_NO_IDS, *rows]), np.concatenate([_NO_FLOATS, *traces])
+    def learnt(self) -> tuple[Ids, Floats, Floats]:
+        """Dense rows (K,) between associated areas, their weights, and their eligibility."""
+        ones = self.associations
+        columns = ([getattr(one, name) for one in ones] for name in ("rows", "weights", "traces"))
+        rows, weights, traces = columns
+        empty = _NO_FLOATS
+        return np.concatenate([_NO_IDS, *rows]), np.concatenate([empty, *weights]), np.concatenate([empty, *traces])
 
     def restore(
         self,
@@ -379,7 +419,7 @@ class MemoryMachine:
         fired : tuple of uint32 (F,) and float32 (F,)
             The fired list, memory neurons included.
         """
-        weights, eligibility, last_fired, self._history = dense
+        weights, eligibility, last_fired, self.history_bursts = dense
         self.memories = restored_memories(Memories(self._network, self._fixed_point), memory, burst)
         own = fired[0] >= FIRST_MEMORY_ID
         self.fired = fired[0][own], fired[1][own]
@@ -409,6 +449,14 @@ class MemoryMachine:
                 late = sorted(one for when, one in own if when == number)
                 ids = np.concatenate([dense[last_fired[dense] == number], np.array(late, np.int64)])
                 self._recent[area].add(ids.astype(np.uint32))
+
+
+def added(sums: Sums) -> tuple[Ids, Ids]:
+    """``sums`` one after another."""
+    if not sums:
+        return _NO_IDS, _NO_IDS
+    targets, amounts = (np.concatenate([pair[part] for pair in sums]) for part in (0, 1))
+    return targets, amounts
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDArray[Any]:

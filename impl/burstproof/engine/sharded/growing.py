@@ -74,13 +74,12 @@ class GrowingShards(Growth, Generic[H]):
         self.held = held
         super().__init__(network, fixed_point)
 
-    def _hold(self) -> int:
+    def _hold(self) -> None:
         homes = max(len(self._homes), 1)
         self._spare = -(-self._spare // homes) * homes
         network = self._with_room()
         self._parameters = parameters_of(network.neurons)
         self.held.lay_out(network, homes)
-        return max((one.window for one in network.plastic_pairs), default=1)
 
     # A burst ---------------------------------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class GrowingShards(Growth, Generic[H]):
         in_force = self.held.signals(number)
         done = self.held.burst(number, self._stimulus(begun, stimulus))
         following = self.held.signals(number + 1)
-        self._ended(self._machine.end(number, done.ids, done.potentials, in_force, following, early.tolist()))
+        self._end(number, (done.ids, done.potentials), in_force, following, early.tolist())
         return Burst(
             number,
             np.concatenate([done.ids, begun.fired_ids]),

@@ -13,6 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices
 from burstproof.engine.cuda.host.one_device import OneDevice
@@ -32,6 +33,10 @@ class RoomyEngine(Protocol):
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst, with more queued ``behind`` it: what fired, and the candidates."""
+        ...
+
+    def staying_loop(self) -> StayingLoop | None:
+        """A closed loop whose kernel stays on the device, if its bursts can be turns of one."""
         ...
 
     def state(self) -> EngineState:
@@ -72,6 +77,7 @@ class Room(Generic[E]):
         self._engine = self._hold(network, together)
         self._rows = network.synapse_count if network.features.associative else 0
         self._modulated = bool(network.features.modulators)
+        self._loop: StayingLoop | None = None
         self._appear()
 
     def _appear(self) -> None:
@@ -87,27 +93,47 @@ class Room(Generic[E]):
         fired, candidates = self.engine.one(stimulus, behind)
         return Fired(*fired, candidates)
 
+    def give(self, stimulus: PackedStimulus | None) -> bool:
+        """Begin a burst in a kernel that stays on the device; ``False`` where it has to be a batch."""
+        if self._loop is None:
+            self._loop = self.engine.staying_loop()
+        return self._loop is not None and self._loop.give(stimulus)
+
+    def hear(self) -> npt.NDArray[np.uint32]:
+        """What fired in the burst that was given, ids ascending."""
+        assert self._loop is not None
+        return self._loop.take()
+
+    def leave(self) -> None:
+        """End the kernel that stays, if there is one."""
+        if self._loop is not None:
+            self._loop.pause()
+
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
         """See ``Held.signals``."""
         return self._shards[0].signals(burst)
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
         """See ``Held.drive``."""
+        self.leave()
         for shard in self._shards:
             shard.drive(driver, neuron, potential)
 
     def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
         """See ``Held.set_weights``."""
+        self.leave()
         for shard in self._shards:
             shard.set_weights(rows, weights)
 
     def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
         """See ``Held.set_divisors``."""
+        self.leave()
         for shard in self._shards:
             shard.set_divisors(sources, divisors)
 
     def add_twin(self, twin: Twin) -> None:
         """See ``Held.add_twin``."""
+        self.leave()
         for shard in self._shards:
             shard.add_twin(twin)
 

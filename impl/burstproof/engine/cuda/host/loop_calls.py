@@ -40,6 +40,8 @@ SLACK = 3
 SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
 
+_ODD = np.iinfo(np.int64).min
+
 SCALE, CLAMP, LARGEST, FRACTIONS, WIDE, SOME_INVALID = 0, 1, 2, 3, 4, 5
 """Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed,
 where sums have 64 bits, where not all neurons are valid."""
@@ -54,6 +56,11 @@ def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> np
     return limits
 
 
+def write_nothing(mail: npt.NDArray[np.int64], number: int) -> None:
+    """Say that call ``number`` has no stimulus."""
+    mail[1 : 1 + BESIDE] = _ODD if number & 1 else 0
+
+
 def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: int) -> None:
     """Put a stimulus, which fits, into the mail for call ``number``."""
     room, count = (len(mail) - MAIL_HEAD) // 3, len(stimulus.ids)
@@ -63,7 +70,7 @@ def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: 
         amounts[:count] = (amounts[:count] << 32) | stimulus.amounts.view(np.uint32)
         mail[1 : 1 + BESIDE] = 0
         mail[1 : 1 + min(count, BESIDE)] = amounts[: min(count, BESIDE)]
-        mail[1 : 1 + BESIDE] |= np.iinfo(np.int64).min * (number & 1)
+        mail[1 : 1 + BESIDE] |= _ODD * (number & 1)
     else:
         rest[:count] = stimulus.amounts
     forced[: len(stimulus.forced)] = stimulus.forced

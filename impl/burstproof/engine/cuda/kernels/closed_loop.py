@@ -83,6 +83,7 @@ from burstproof.engine.cuda.kernels.stimulus import make_admit, make_peek
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.features.key import NO_KEY, ExtrasKey
 
 _TIMES = 4
 """Neurons of a chunk, to one of a batch: each chunk has an answer of its own, which the host reads."""
@@ -94,13 +95,17 @@ _TRIES = 1 << 20
 """How often a thread reads a word again that was written before the call: once at most."""
 
 
+_IN_ONE = (NO_KEY, ExtrasKey(replays=True))
+
+
 def can_stay(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled.
 
-    Features of genomes take more than one. A block's shared memory has to hold a chunk and its places in a calendar.
+    Features of genomes take more than one, but for replays. A block's shared memory has to hold a chunk and its places
+    in a calendar.
     """
     shape = variant.fused
-    if shape is None or variant.extras or variant.queues is not None:
+    if shape is None or variant.extras not in _IN_ONE or variant.queues is not None:
         return False
     places = 0 if variant.calendar_tiles else (variant.calendar + 1) * (shape.threads // WARP) * 8
     if shape.chunk >= _LARGE_CHUNK and places > _MOST_PLACES:
