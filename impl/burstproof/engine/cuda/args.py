@@ -39,6 +39,8 @@ Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
+Countdowns: TypeAlias = Annotated[npt.NDArray[Any], "countdown"]
+Counts: TypeAlias = Annotated[npt.NDArray[Any], "count"]
 Offsets: TypeAlias = Annotated[npt.NDArray[Any], "offset"]
 Targets: TypeAlias = Annotated[npt.NDArray[Any], "target"]
 Contributions: TypeAlias = Annotated[npt.NDArray[Any], "read_contribution"]
@@ -111,8 +113,8 @@ class State(NamedTuple):
     """What a burst changes of a neuron."""
 
     potentials: Potentials
-    countdowns: Shorts
-    counts: Shorts
+    countdowns: Countdowns
+    counts: Counts
     marks: Bytes
 
 
@@ -462,6 +464,11 @@ def uniform_dtype(name: str) -> np.dtype[Any]:
     return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
 
 
+def column_dtype(name: str, narrow: frozenset[str]) -> np.dtype[Any]:
+    """Dtype of a parameter that is a column, where those called ``narrow`` are."""
+    return np.dtype(np.uint8) if name in narrow else PARAMETERS[name]
+
+
 @cache
 def _hints(declared: Any) -> dict[str, Any]:
     found = get_type_hints(declared, include_extras=True)
@@ -495,10 +502,10 @@ def fields_of(declared: Any, variant: Variant | ShardVariant | None = None) -> d
     """What a kernel takes or a tuple holds, by name: a ``Field`` or a tuple's type; ``variant`` chooses dtypes."""
     if declared is Parameters:
         assert variant is not None, "which parameters are columns depends on the variant"
-        uniform = variant.uniform
+        uniform, narrow = variant.uniform, variant.narrow
         return {
-            name: Field(uniform_dtype(name) if name in uniform else dtype, name not in uniform)
-            for name, dtype in PARAMETERS.items()
+            name: Field(uniform_dtype(name) if name in uniform else column_dtype(name, narrow), name not in uniform)
+            for name in PARAMETERS
         }
     return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in _hints(declared).items()}
 

@@ -141,7 +141,7 @@ class DeviceState:
     def _neurons(self, name: str, used: bool, dtype: type[np.generic]) -> npt.NDArray[Any]:
         if not used:
             return np.zeros(self._layout.neuron_count, dtype)
-        return self.read(name)[: self._layout.neuron_count]
+        return self.read(name)[: self._layout.neuron_count].astype(dtype, copy=False)
 
     def _potentials(self) -> npt.NDArray[np.float32]:
         storage = self._variant.features.storage

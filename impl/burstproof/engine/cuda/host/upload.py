@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
-from burstproof.engine.cuda.args import PARAMETERS
+from burstproof.engine.cuda.args import PARAMETERS, column_dtype
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
@@ -81,9 +81,9 @@ def _neurons(packed: Packed) -> Contents:
         yield "rule_begins", network.burst_count + layout.plastic.windows
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
-    for name, dtype in PARAMETERS.items():
+    for name in PARAMETERS:
         if name not in sizes.uniform:
-            yield name, getattr(layout.neurons, name).astype(dtype, copy=False)
+            yield name, getattr(layout.neurons, name).astype(column_dtype(name, sizes.narrow), copy=False)
 
 
 def _synapses(layout: Layout, variant: Variant) -> Contents:

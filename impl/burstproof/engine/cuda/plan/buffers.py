@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.cuda.args import PARAMETERS, dtype_of
+from burstproof.engine.cuda.args import PARAMETERS, column_dtype, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
@@ -17,10 +17,12 @@ from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, 
 from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
+from burstproof.network.schema import UNLIMITED_FIRES, Parameters
 
 SETS = 2
 """Batches under way at a time: while one runs, the other's stimulus goes up and its results come down."""
 
+_NARROW = 255
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE = 8
@@ -59,7 +61,7 @@ class NetworkSizes:
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
     ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
     ``palette`` distinct ones are kept in a table, 0 where that has no room or is not needed. ``in_degree`` is the
-    largest, ``sum_bits`` the bits of the largest sum's magnitude.
+    largest, ``sum_bits`` the bits of the largest sum's magnitude. ``uniform`` and ``narrow``: see ``Variant``.
     """
 
     neurons: int
@@ -69,6 +71,7 @@ class NetworkSizes:
     plastic_entries: int
     rules: int
     uniform: frozenset[str]
+    narrow: frozenset[str]
     longest_row: int
     pieces: int
     in_degree: int
@@ -78,7 +81,9 @@ class NetworkSizes:
     features: FeatureSizes = NO_FEATURES
 
 
-def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: int) -> NetworkSizes:
+def network_sizes(
+    layout: Layout, features: Features, fused: bool, largest_sum: int, narrow: frozenset[str]
+) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
@@ -89,6 +94,7 @@ def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: 
         plastic_entries=len(layout.plastic.positions) if layout.plastic else 0,
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
+        narrow=narrow,
         longest_row=int(lengths.max(initial=0)),
         largest_contribution=largest_contribution(layout),
         pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
@@ -115,6 +121,26 @@ def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
     """Parameters that are unused, or one value for all neurons: they are no columns on the device."""
     used = {name for name in PARAMETERS if getattr(features, name, True)}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
+
+
+def narrow_columns(
+    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16]
+) -> frozenset[str]:
+    """Columns that hold ``Variant.narrow`` values, from a state with these ``countdowns`` and ``counts`` on.
+
+    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit.
+    """
+    columns = parameters._asdict()
+    bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}
+    limits = parameters.consecutive_fire_limits
+    longest = bounds["refractory_periods"] + bounds["snooze_periods"]
+    most = UNLIMITED_FIRES if not len(limits) or bool((limits == 0).any()) else bounds["consecutive_fire_limits"]
+    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts))}
+    return frozenset(name for name, bound in bounds.items() if bound <= _NARROW)
+
+
+def _largest(column: npt.NDArray[Any]) -> int:
+    return int(column.max(initial=0))
 
 
 def _constant(column: npt.NDArray[Any]) -> bool:
@@ -171,9 +197,9 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("last_fired", neurons, variant.plastic and not variant.defers_learning)
     specs.add("streaks", neurons, variant.plastic and not variant.defers_learning)
     specs.add("histories", neurons, variant.defers_learning)
-    for name, dtype in PARAMETERS.items():
+    for name in PARAMETERS:
         if name not in sizes.uniform:
-            specs.add(name, neurons, dtype=dtype)
+            specs.add(name, neurons, dtype=column_dtype(name, sizes.narrow))
 
 
 def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:

@@ -123,6 +123,11 @@ class ShardVariant:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform
 
+    @property
+    def narrow(self) -> frozenset[str]:
+        """Columns of 16 bits that take 8."""
+        return self.variant.narrow
+
     def dtype(self, name: str) -> type[np.generic]:
         """The variant's scalar type called ``name``; padded rows are read in pairs of words."""
         return np.uint64 if name == "target" and self.row_words else self.variant.dtype(name)

@@ -39,7 +39,8 @@ def sized(
     """
     skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
-    variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy, target_bits=0, palette=False)
+    variant = replace(variant, uniform=sizes.uniform, narrow=sizes.narrow - sizes.uniform, may_sleep=sleepy)
+    variant = replace(variant, target_bits=0, palette=False)
     variant = without_queues(replace(variant, calendar=0, calendar_bits=0, calendar_tiles=0))
     if variant.fused is None:
         return variant

@@ -146,6 +146,8 @@ class Variant:
         the cache.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
+    narrow : frozenset of str
+        Columns of 16 bits, parameters or ``countdowns`` and ``counts``, that take 8: no value can exceed 255.
     extras : ExtrasKey
         Features of FEATURES.md.
     few_classes : bool
@@ -188,6 +190,7 @@ class Variant:
     palette: bool = False
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
+    narrow: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
     few_classes: bool = False
 
@@ -278,6 +281,16 @@ class Variant:
     def potential(self) -> type[np.generic]:
         """Scalar type of a stored potential."""
         return self.features.storage.precision.dtype.type
+
+    @property
+    def countdown(self) -> type[np.unsignedinteger]:
+        """Scalar type of a refractory countdown."""
+        return np.uint8 if "countdowns" in self.narrow else np.uint16
+
+    @property
+    def count(self) -> type[np.unsignedinteger]:
+        """Scalar type of a count of consecutive fires."""
+        return np.uint8 if "counts" in self.narrow else np.uint16
 
     @property
     def offset(self) -> type[np.unsignedinteger]:
