@@ -13,6 +13,7 @@ from burstproof.engine.cuda.args import PARAMETERS, column_dtype
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
+from burstproof.engine.cuda.kernels.marks import marks_of
 from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.entries import entry_words, palette_of
 from burstproof.engine.cuda.plan.packed import Packed
@@ -81,6 +82,8 @@ def _neurons(packed: Packed) -> Contents:
         yield "rule_begins", network.burst_count + layout.plastic.windows
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
+    if features.restarts:
+        yield "marks", marks_of(layout.neurons.mp_charge_accumulation)
     for name in PARAMETERS:
         if name not in sizes.uniform:
             yield name, getattr(layout.neurons, name).astype(column_dtype(name, sizes.narrow), copy=False)

@@ -118,8 +118,8 @@ def palette_size(layout: Layout, variant: Variant) -> int:
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
-    """Parameters that are unused, or one value for all neurons: they are no columns on the device."""
-    used = {name for name in PARAMETERS if getattr(features, name, True)}
+    """Parameters that are no columns on the device: unused, one value for all neurons, or kept in marks."""
+    used = {name for name in PARAMETERS if getattr(features, name, name != "mp_charge_accumulation")}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
 
 

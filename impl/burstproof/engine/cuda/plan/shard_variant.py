@@ -85,7 +85,7 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
+        """Whether that state includes marks: wide words leave no registers."""
         return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
 
     @property

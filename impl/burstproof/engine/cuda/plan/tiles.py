@@ -37,7 +37,7 @@ def sized(
     ``without`` names what it must not have. On one device, rows that are sent in one piece, through a calendar or
     queues, have entries of one word where that has room.
     """
-    skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
+    skipped = {*PARAMETERS} - sizes.uniform - {"decays"}
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
     variant = replace(variant, uniform=sizes.uniform, narrow=sizes.narrow - sizes.uniform, may_sleep=sleepy)
     variant = replace(variant, target_bits=0, palette=False)
