@@ -70,6 +70,7 @@ def upload_synapses(packed: Packed, device: DeviceState) -> None:
 
 def _neurons(packed: Packed) -> Contents:
     network, layout, features, sizes = packed.network, packed.layout, packed.features, packed.sizes
+    record = packed.variant.record
     neurons = network.neurons
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
@@ -85,8 +86,10 @@ def _neurons(packed: Packed) -> Contents:
     if features.restarts:
         yield "marks", marks_of(layout.neurons.mp_charge_accumulation)
     for name in PARAMETERS:
-        if name not in sizes.uniform:
+        if name not in sizes.uniform and name not in record.places:
             yield name, getattr(layout.neurons, name).astype(column_dtype(name, sizes.narrow), copy=False)
+    if record.places:
+        yield "records", record.packed(layout.neurons._asdict())
 
 
 def _synapses(layout: Layout, variant: Variant) -> Contents:

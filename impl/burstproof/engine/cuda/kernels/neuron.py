@@ -111,7 +111,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     silent, full = np.float32(0), np.uint16(65535)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
-    restarting = np.uint8(RESTARTING_MARK)
+    restarting, soon = np.uint8(RESTARTING_MARK), np.int32(2)
 
     def neuron_burst(
         neuron: np.uint32,
@@ -144,7 +144,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
                 if adapts:
                     bound = classes.bounds[adapted.row]
                 asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
-            if fire_limits and not asleep:
+            if fire_limits and not asleep and rc < soon:  # a countdown that goes on needs none
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:

@@ -198,8 +198,10 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("streaks", neurons, variant.plastic and not variant.defers_learning)
     specs.add("histories", neurons, variant.defers_learning)
     for name in PARAMETERS:
-        if name not in sizes.uniform:
+        if name not in sizes.uniform and name not in variant.record.places:
             specs.add(name, neurons, dtype=column_dtype(name, sizes.narrow))
+    if variant.record.places:
+        specs.add("records", variant.record.words * neurons, dtype=np.uint32)
 
 
 def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.record import Record
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import ExtrasKey
 
@@ -122,6 +123,11 @@ class ShardVariant:
     def uniform(self) -> frozenset[str]:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform
+
+    @property
+    def record(self) -> Record:
+        """Parameters of a neuron that lie together."""
+        return self.variant.record
 
     @property
     def narrow(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
+from burstproof.engine.cuda.plan.record import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.layout import Layout, PlasticRules, StaticRows
@@ -221,6 +222,11 @@ class Variant:
         The columns of twins change.
         """
         return self.may_sleep and not self.extras.replays
+
+    @property
+    def record(self) -> Record:
+        """Parameters of a neuron that lie together; features change columns."""
+        return record_of(self.uniform, self.narrow) if self.may_sleep and not self.extras else NO_RECORD
 
     @property
     def tables(self) -> bool:
