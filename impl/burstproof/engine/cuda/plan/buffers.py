@@ -17,12 +17,10 @@ from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, 
 from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
-from burstproof.network.schema import UNLIMITED_FIRES, Parameters
 
 SETS = 2
 """Batches under way at a time: while one runs, the other's stimulus goes up and its results come down."""
 
-_NARROW = 255
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE = 8
@@ -121,26 +119,6 @@ def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
     """Parameters that are no columns on the device: unused, one value for all neurons, or kept in marks."""
     used = {name for name in PARAMETERS if getattr(features, name, name != "mp_charge_accumulation")}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
-
-
-def narrow_columns(
-    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16]
-) -> frozenset[str]:
-    """Columns that hold ``Variant.narrow`` values, from a state with these ``countdowns`` and ``counts`` on.
-
-    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit.
-    """
-    columns = parameters._asdict()
-    bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}
-    limits = parameters.consecutive_fire_limits
-    longest = bounds["refractory_periods"] + bounds["snooze_periods"]
-    most = UNLIMITED_FIRES if not len(limits) or bool((limits == 0).any()) else bounds["consecutive_fire_limits"]
-    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts))}
-    return frozenset(name for name, bound in bounds.items() if bound <= _NARROW)
-
-
-def _largest(column: npt.NDArray[Any]) -> int:
-    return int(column.max(initial=0))
 
 
 def _constant(column: npt.NDArray[Any]) -> bool:

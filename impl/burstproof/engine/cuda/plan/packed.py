@@ -16,11 +16,11 @@ from burstproof.engine.cuda.plan.buffers import (
     buffer_specs,
     default_batch_length,
     largest_contribution,
-    narrow_columns,
     network_sizes,
     palette_size,
     uniform_parameters,
 )
+from burstproof.engine.cuda.plan.columns import narrow_columns
 from burstproof.engine.cuda.plan.features import MOST_CLASSES, MOST_MODULATORS, FeaturePlan, Members, levels_of
 from burstproof.engine.cuda.plan.queues import with_registers, without_queues
 from burstproof.engine.cuda.plan.streaming import split_buffers

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.engine.cuda.plan.record import Record
+from burstproof.engine.cuda.plan.columns import Record
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import ExtrasKey
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.columns import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
-from burstproof.engine.cuda.plan.record import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.layout import Layout, PlasticRules, StaticRows

@@ -1,6 +1,7 @@
-"""Parameters that few neurons need in a burst: those of a neuron lie together, so that it reads one sector of memory.
+"""How parameters and state of neurons lie on a device.
 
-Where most candidates sleep (``Variant.sleeps``), columns would cost a sector each for the few that do not.
+Columns of 16 bits take 8 where no value can exceed 255. Where most candidates sleep (``Variant.sleeps``), what only the
+others read lies together: columns would cost each of those a sector of memory for every parameter.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.args import PARAMETERS, column_dtype
+from burstproof.network.schema import UNLIMITED_FIRES, Parameters
 
 ALWAYS_READ = frozenset({"decays"})
 """Parameters that every candidate needs."""
-_WORD = 32
+_WORD, _NARROW = 32, 255
 
 
 @dataclass(frozen=True)
@@ -59,3 +61,23 @@ def record_of(uniform: frozenset[str], narrow: frozenset[str]) -> Record:
         places[name] = Place(word, shift, bits)
         word, shift = (word, shift + bits) if shift + bits < _WORD else (word + 1, 0)
     return Record(1 << (word + (shift > 0) - 1).bit_length(), places)
+
+
+def narrow_columns(
+    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16]
+) -> frozenset[str]:
+    """``Variant.narrow`` from a state with these ``countdowns`` and ``counts`` on.
+
+    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit.
+    """
+    columns = parameters._asdict()
+    bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}
+    longest = bounds["refractory_periods"] + bounds["snooze_periods"]
+    finite = bool(parameters.consecutive_fire_limits.all())
+    most = bounds["consecutive_fire_limits"] if finite else UNLIMITED_FIRES
+    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts))}
+    return frozenset(name for name, bound in bounds.items() if bound <= _NARROW)
+
+
+def _largest(column: npt.NDArray[np.uint16]) -> int:
+    return int(column.max(initial=0))
