@@ -19,6 +19,8 @@ from unittest import mock
 import numpy as np
 from numba.cuda.simulator import kernel, kernelapi
 
+_MAKING, _ARRAY = threading.Lock(), kernelapi.FakeCUDAShared.array
+
 
 @contextmanager
 def quick_blocks() -> Iterator[None]:
@@ -26,15 +28,22 @@ def quick_blocks() -> Iterator[None]:
     with (
         mock.patch.object(kernel, "BlockManager", _Block),
         # shared arrays are told apart by who asks; a whole stack with its files looked at is not needed for that
-        mock.patch.object(kernelapi, "traceback", SimpleNamespace(extract_stack=_last_two)),
+        mock.patch.object(kernelapi, "traceback", SimpleNamespace(extract_stack=_asking)),
+        mock.patch.object(kernelapi.FakeCUDAShared, "array", _shared_array),
     ):
         yield
 
 
-def _last_two(frame: FrameType) -> list[tuple[str, int]]:
-    """File and line of the caller of ``frame`` and of ``frame``."""
-    frames = [frame.f_back, frame]
-    return [(frame.f_code.co_filename, frame.f_lineno) for frame in frames if frame is not None]
+def _shared_array(*arguments: Any, **named: Any) -> Any:
+    """A shared array, made by the first thread that asks: without a lock a second one may make another."""
+    with _MAKING:
+        return _ARRAY(*arguments, **named)
+
+
+def _asking(frame: FrameType) -> list[tuple[str, int]]:
+    """File and line of who asks for a shared array, and of ``frame``, the simulator's function for it."""
+    asking = frame.f_back and frame.f_back.f_back  # beyond ``_shared_array``
+    return [(one.f_code.co_filename, one.f_lineno) for one in (asking, frame) if one is not None]
 
 
 class _Lane(threading.Thread):

@@ -23,7 +23,7 @@ from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
 from suites.support.parity import loop_checks, queue_checks, train_checks
-from suites.support.parity.builder import run_case
+from suites.support.parity.builder import network, run_case
 from suites.support.parity.cases.dynamics import dynamics_cases
 from suites.support.parity.cases.forced import forced_cases
 from suites.support.parity.cases.learning import learning_cases
@@ -93,6 +93,37 @@ def check_restored_state() -> list[str]:
     problems = list(reference.state().differences(engine.state()))
     problems += recordings_differ(reference.run(8), engine.run(8))
     return problems + list(reference.state().differences(engine.state()))
+
+
+def check_states_beyond_columns() -> list[str]:
+    """Countdowns and counts go to 255 in columns of 8 bits; a state beyond them is restored, and one below again."""
+    count, rng = 24, np.random.default_rng(11)
+    made = network(
+        count,
+        thresholds=rng.choice([0.0, 1.0], count),
+        mp_charge_accumulation=rng.random(count) < 0.5,
+        refractory_periods=[200, 0] * (count // 2),
+        snooze_periods=[55, 2] * (count // 2),
+        consecutive_fire_limits=[1, 255] * (count // 2),
+        consecutive_fire_counts=[0, 254] * (count // 2),
+    )
+    reference, engine = ReferenceEngine.create(made), cuda_engine(made, EngineOptions())
+    plan = {burst: Stimulus(forced=np.arange(burst % 3, count, 3, dtype=np.uint32)) for burst in range(1, 9)}
+    plan |= {b: Stimulus(ids=np.arange(count, dtype=np.uint32), amounts=np.ones(count, np.float32)) for b in (2, 5)}
+    problems = recordings_differ(reference.run(8, plan), engine.run(8, plan))
+    problems += reference.state().differences(engine.state())
+    first = reference.state()
+    high = replace(
+        first,
+        consecutive_fire_counts=np.where(np.arange(count) % 3, np.uint16(3), np.uint16(700)),
+        refractory_countdowns=np.where(np.arange(count) % 4, np.uint16(0), np.uint16(300)),
+    )
+    for state in (high, first):
+        reference.restore(state)
+        engine.restore(state)
+        problems += recordings_differ(reference.run(8), engine.run(8))
+        problems += reference.state().differences(engine.state())
+    return problems
 
 
 def check_plastic_start() -> list[str]:
@@ -448,8 +479,9 @@ def _sleepers_differ() -> list[str]:
         mixed, options = mixed_network(mix), mixed_options(mix)
         neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
         network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
-        if not pack_network(network, options).variant.sleeps:
-            problems.append(f"{name}: no neuron sleeps")
+        variant = pack_network(network, options).variant
+        if not (variant.sleeps and variant.record.places):
+            problems.append(f"{name}: no neuron sleeps, or none has a record")
         problems += [f"{name}: {problem}" for problem in runs_differ(network, options, 12, plan)]
     return problems
 

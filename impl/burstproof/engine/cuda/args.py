@@ -33,6 +33,8 @@ Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
 Sums: TypeAlias = Annotated[npt.NDArray[Any], "accumulator"]
 Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
+Countdowns: TypeAlias = Annotated[npt.NDArray[Any], "countdown"]
+Counts: TypeAlias = Annotated[npt.NDArray[Any], "count"]
 Offsets: TypeAlias = Annotated[npt.NDArray[Any], "offset"]
 Targets: TypeAlias = Annotated[npt.NDArray[Any], "target"]
 Contributions: TypeAlias = Annotated[npt.NDArray[Any], "read_contribution"]
@@ -105,8 +107,8 @@ class State(NamedTuple):
     """What a burst changes of a neuron."""
 
     potentials: Potentials
-    countdowns: Shorts
-    counts: Shorts
+    countdowns: Countdowns
+    counts: Counts
     marks: Bytes
 
 

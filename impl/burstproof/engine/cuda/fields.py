@@ -36,10 +36,11 @@ def made(kind: type, *values: int) -> Any:
 
 @dataclass(frozen=True)
 class Field:
-    """An argument: a one-dimensional array of ``dtype``, or one number."""
+    """An argument: a one-dimensional array of ``dtype``, or one number; ``buffer`` if it is called otherwise."""
 
     dtype: np.dtype[Any]
     array: bool
+    buffer: str = ""
 
 
 def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
@@ -66,6 +67,11 @@ PARAMETERS: Mapping[str, np.dtype[Any]] = {
 def uniform_dtype(name: str) -> np.dtype[Any]:
     """Dtype of a parameter that is one value for all neurons."""
     return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
+
+
+def column_dtype(name: str, narrow: frozenset[str]) -> np.dtype[Any]:
+    """Dtype of a parameter that is a column, where those called ``narrow`` are."""
+    return np.dtype(np.uint8) if name in narrow else PARAMETERS[name]
 
 
 @cache
@@ -97,15 +103,19 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
     return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
 
 
+def _parameter(name: str, variant: Variant | ShardVariant) -> Field:
+    if name in variant.uniform:
+        return Field(uniform_dtype(name), array=False)
+    if name in variant.record.places:
+        return Field(np.dtype(np.uint32), array=True, buffer="records")
+    return Field(column_dtype(name, variant.narrow), array=True)
+
+
 def fields_of(declared: Any, variant: Variant | ShardVariant | None = None) -> dict[str, Any]:
     """What a kernel takes or a tuple holds, by name: a ``Field`` or a tuple's type; ``variant`` chooses dtypes."""
     if declared is Parameters:
         assert variant is not None, "which parameters are columns depends on the variant"
-        uniform = variant.uniform
-        return {
-            name: Field(uniform_dtype(name) if name in uniform else dtype, name not in uniform)
-            for name, dtype in PARAMETERS.items()
-        }
+        return {name: _parameter(name, variant) for name in PARAMETERS}
     return {name: hint if is_tuple(hint) else _field(hint, variant) for name, hint in _hints(declared).items()}
 
 
@@ -129,7 +139,7 @@ def bind(declared: Any, variant: Variant | ShardVariant | None, value: Callable[
     Of a tuple's type: what the tuple holds.
     """
     return tuple(
-        value(name, kind) if isinstance(kind, Field) else _tuple_of(kind, variant, value)
+        value(kind.buffer or name, kind) if isinstance(kind, Field) else _tuple_of(kind, variant, value)
         for name, kind in fields_of(declared, variant).items()
         if kind not in AT_CALL
     )

@@ -11,6 +11,7 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.kernels.marks import RESTARTING_MARK, marks_of
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import Twin
@@ -128,6 +129,9 @@ class Appearing:
         for name in PARAMETERS:
             if name not in self._packed.sizes.uniform:
                 device.write_at(name, place, twin.parameters[name])
+        if self._packed.features.restarts:
+            kept = int(device.read_at("marks", place)) & ~RESTARTING_MARK
+            device.write_at("marks", place, kept | int(marks_of(twin.parameters["mp_charge_accumulation"])))
         device.adopt(place, template)
         if key.trains:
             kept = int(device.read_at("trains", place)) & IN_TRAIN

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.host.changes import Changes
 from burstproof.engine.cuda.host.devices import NOTHING
 from burstproof.engine.cuda.host.features import FeatureRecord, kept_potentials
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, CONTROL_LENGTH, HISTORY, SETTLED, SLOT
-from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK, marks_of
 from burstproof.engine.cuda.plan.buffers import FIRST_SPARE, calendar_room, calendar_shift, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.entries import amounts_of
 from burstproof.engine.cuda.plan.histories import firings_of, words_of
@@ -141,7 +141,7 @@ class DeviceState:
     def _neurons(self, name: str, used: bool, dtype: type[np.generic]) -> npt.NDArray[Any]:
         if not used:
             return np.zeros(self._layout.neuron_count, dtype)
-        return self.read(name)[: self._layout.neuron_count]
+        return self.read(name)[: self._layout.neuron_count].astype(dtype, copy=False)
 
     def _potentials(self) -> npt.NDArray[np.float32]:
         storage = self._variant.features.storage
@@ -277,8 +277,9 @@ class DeviceState:
         self._restore_plastic(state)
 
     def _marks(self, state: EngineState) -> npt.NDArray[np.uint8]:
-        marks = np.where(state.was_candidate, np.uint8(CANDIDATE_MARK), np.uint8(0))
-        restarting = state.fired_ids[~self._layout.neurons.mp_charge_accumulation[state.fired_ids]]
+        accumulates = self._layout.neurons.mp_charge_accumulation
+        marks = marks_of(accumulates) | np.where(state.was_candidate, np.uint8(CANDIDATE_MARK), np.uint8(0))
+        restarting = state.fired_ids[~accumulates[state.fired_ids]]
         marks[restarting] |= np.uint8(FIRED_MARK)
         return marks
 

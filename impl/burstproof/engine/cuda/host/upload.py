@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
-from burstproof.engine.cuda.fields import PARAMETERS
+from burstproof.engine.cuda.fields import PARAMETERS, column_dtype
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
+from burstproof.engine.cuda.kernels.marks import marks_of
 from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.entries import entry_words, palette_of
 from burstproof.engine.cuda.plan.packed import Packed
@@ -69,6 +70,7 @@ def upload_synapses(packed: Packed, device: DeviceState) -> None:
 
 def _neurons(packed: Packed) -> Contents:
     network, layout, features, sizes = packed.network, packed.layout, packed.features, packed.sizes
+    record = packed.variant.record
     neurons = network.neurons
     control = np.zeros(CONTROL_LENGTH, np.int64)
     control[BURST] = network.burst_count
@@ -81,9 +83,13 @@ def _neurons(packed: Packed) -> Contents:
         yield "rule_begins", network.burst_count + layout.plastic.windows
     if features.refractory_periods:
         yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
-    for name, dtype in PARAMETERS.items():
-        if name not in sizes.uniform:
-            yield name, getattr(layout.neurons, name).astype(dtype, copy=False)
+    if features.restarts:
+        yield "marks", marks_of(layout.neurons.mp_charge_accumulation)
+    for name in PARAMETERS:
+        if name not in sizes.uniform and name not in record.places:
+            yield name, getattr(layout.neurons, name).astype(column_dtype(name, sizes.narrow), copy=False)
+    if record.places:
+        yield "records", record.packed(layout.neurons._asdict())
 
 
 def _synapses(layout: Layout, variant: Variant) -> Contents:

@@ -23,7 +23,6 @@ from burstproof.engine.cuda.kernels.features import (
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
-from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
@@ -45,8 +44,7 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``charges``, whether potentials accumulate, and ``traits`` are not loaded here unless ``marks_ahead``
-    says so.
+    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so.
     """
 
     word: Added
@@ -55,7 +53,6 @@ class Loaded(NamedTuple):
     rc: npt.NDArray[np.int32]
     cc: npt.NDArray[np.int32]
     mark: Bytes
-    charges: Bytes
     traits: Traits
 
 
@@ -116,13 +113,12 @@ def _fetch_nothing() -> Callable[..., Any]:
 def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 
-    What ``ShardVariant.marks_ahead`` leaves out is 0 and 1; beyond all neurons everything is.
+    What ``ShardVariant.marks_ahead`` leaves out is 0; beyond all neurons everything is.
     """
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)
     refractory, counts_decide = features.refractory_periods, features.counts_decide
     mixed = features.restarts and shard.marks_ahead
-    accumulates = make_value(variant, "mp_charge_accumulation")
     featured, find_traits = variant.extras.by_neuron and shard.marks_ahead, make_find_traits(variant)
 
     def keep_traits(place: int, found: Traits, loaded: Loaded) -> None:
@@ -135,7 +131,7 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     def fetch_neuron(neuron: np.uint32, p: int, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         state = neurons.state
         loaded.v[p], loaded.rc[p], loaded.cc[p] = silent, np.int32(0), np.int32(0)
-        loaded.mark[p], loaded.charges[p] = np.uint8(0), np.uint8(1)
+        loaded.mark[p] = np.uint8(0)
         if neuron < network.neurons:
             loaded.v[p] = widen(state.potentials[neuron])
             if refractory:
@@ -144,7 +140,6 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
                 loaded.cc[p] = np.int32(state.counts[neuron])
             if mixed:
                 loaded.mark[p] = state.marks[neuron]
-                loaded.charges[p] = np.uint8(accumulates(neurons.parameters.mp_charge_accumulation, neuron))
             if featured:
                 keep_traits(p, find_traits(neuron, neurons.extras), loaded)
 
@@ -158,7 +153,7 @@ def make_hand_over() -> Callable[..., Any]:
     def hand_over(p: int, place: int, loaded: Loaded) -> None:
         traits = loaded.traits
         loaded.v[place], loaded.rc[place], loaded.cc[place] = loaded.v[p], loaded.rc[p], loaded.cc[p]
-        loaded.mark[place], loaded.charges[place] = loaded.mark[p], loaded.charges[p]
+        loaded.mark[place] = loaded.mark[p]
         traits.kind[place], traits.train[place] = traits.kind[p], traits.train[p]
         traits.rate[place], traits.leak[place] = traits.rate[p], traits.leak[p]
 
@@ -321,7 +316,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.charges[p])
+        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p])
         joins, potential, is_given = neuron_burst(
             neuron,
             seed,

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 CANDIDATE_MARK = 1
 """The neuron does not accumulate and was a candidate in the burst just done."""
 FIRED_MARK = 2
 """The neuron restarts in the next burst because it fired (``Restart.FIRED``)."""
+RESTARTING_MARK = 4
+"""The neuron does not accumulate: it restarts as ``Restart`` says. This bit never changes."""
+
+
+def marks_of(accumulates: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    """Marks (N,) of neurons that ``accumulate``, or do not, and have no other mark."""
+    return np.where(accumulates, np.uint8(0), np.uint8(RESTARTING_MARK))

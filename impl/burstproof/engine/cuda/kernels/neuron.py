@@ -11,7 +11,7 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Network, Neurons, Parameters
 from burstproof.engine.cuda.kernels.features import Adapted, base_leaks_serve, make_in_force
-from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK
+from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK, RESTARTING_MARK
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.features import LEAKS
@@ -28,7 +28,6 @@ class Found(NamedTuple):
     rc: np.int32
     cc: np.int32
     mark: np.uint8
-    charges: np.uint8
 
 
 def make_own(variant: Variant) -> Callable[..., Any]:
@@ -95,7 +94,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
 
     ``is_candidate`` comes from the slot. ``batch`` says that the batch
     path is emulated in this burst, ``counted`` that the count was found, too,
-    ``marked`` that mark and charges were.
+    ``marked`` that the mark was.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -110,9 +109,9 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
     leaks, none = np.uint8(LEAKS), np.uint8(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
-    accumulates = make_value(variant, "mp_charge_accumulation")
     silent, full = np.float32(0), np.uint16(65535)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
+    restarting, soon = np.uint8(RESTARTING_MARK), np.int32(2)
 
     def neuron_burst(
         neuron: np.uint32,
@@ -134,11 +133,8 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         restarts = False
         accumulating = True
         if mixed:
-            if marked:
-                accumulating, mark = found.charges != 0, found.mark
-            else:
-                accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
-                mark = state.marks[neuron]
+            mark = found.mark if marked else state.marks[neuron]
+            accumulating = (mark & restarting) == none
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep = np.int32(0), np.int32(0), False
         if counts_decide and (is_candidate or rc > 0):
@@ -148,7 +144,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
                 if adapts:
                     bound = classes.bounds[adapted.row]
                 asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
-            if fire_limits and not asleep:
+            if fire_limits and not asleep and rc < soon:  # a countdown that goes on needs none
                 limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:
@@ -189,9 +185,9 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         elif restarts:
             state.potentials[neuron] = narrow(silent)
         if mixed:
-            new_mark = np.uint8(0)
+            new_mark = np.uint8(mark & restarting)
             if is_candidate and not accumulating and not fired and not is_forced:
-                new_mark = marked_candidate
+                new_mark = np.uint8(new_mark | marked_candidate)
             if mark != new_mark:
                 state.marks[neuron] = new_mark
         joins = is_forced and not fired

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.cuda.fields import PARAMETERS, dtype_of
+from burstproof.engine.cuda.fields import PARAMETERS, column_dtype, dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
@@ -59,7 +59,7 @@ class NetworkSizes:
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
     ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
     ``palette`` distinct ones are kept in a table, 0 where that has no room or is not needed. ``in_degree`` is the
-    largest, ``sum_bits`` the bits of the largest sum's magnitude.
+    largest, ``sum_bits`` the bits of the largest sum's magnitude. ``uniform`` and ``narrow``: see ``Variant``.
     """
 
     neurons: int
@@ -69,6 +69,7 @@ class NetworkSizes:
     plastic_entries: int
     rules: int
     uniform: frozenset[str]
+    narrow: frozenset[str]
     longest_row: int
     pieces: int
     in_degree: int
@@ -78,7 +79,9 @@ class NetworkSizes:
     features: FeatureSizes = NO_FEATURES
 
 
-def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: int) -> NetworkSizes:
+def network_sizes(
+    layout: Layout, features: Features, fused: bool, largest_sum: int, narrow: frozenset[str]
+) -> NetworkSizes:
     """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
     lengths = np.diff(layout.static.offsets)
     return NetworkSizes(
@@ -89,6 +92,7 @@ def network_sizes(layout: Layout, features: Features, fused: bool, largest_sum: 
         plastic_entries=len(layout.plastic.positions) if layout.plastic else 0,
         rules=len(layout.plastic.windows) if layout.plastic else 0,
         uniform=uniform_parameters(layout, features),
+        narrow=narrow,
         longest_row=int(lengths.max(initial=0)),
         largest_contribution=largest_contribution(layout),
         pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
@@ -112,8 +116,8 @@ def palette_size(layout: Layout, variant: Variant) -> int:
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
-    """Parameters that are unused, or one value for all neurons: they are no columns on the device."""
-    used = {name for name in PARAMETERS if getattr(features, name, True)}
+    """Parameters that are no columns on the device: unused, one value for all neurons, or kept in marks."""
+    used = {name for name in PARAMETERS if getattr(features, name, name != "mp_charge_accumulation")}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
 
 
@@ -171,9 +175,11 @@ def _add_state(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("last_fired", neurons, variant.plastic and not variant.defers_learning)
     specs.add("streaks", neurons, variant.plastic and not variant.defers_learning)
     specs.add("histories", neurons, variant.defers_learning)
-    for name, dtype in PARAMETERS.items():
-        if name not in sizes.uniform:
-            specs.add(name, neurons, dtype=dtype)
+    for name in PARAMETERS:
+        if name not in sizes.uniform and name not in variant.record.places:
+            specs.add(name, neurons, dtype=column_dtype(name, sizes.narrow))
+    if variant.record.places:
+        specs.add("records", variant.record.words * neurons, dtype=np.uint32)
 
 
 def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:

@@ -20,6 +20,7 @@ from burstproof.engine.cuda.plan.buffers import (
     palette_size,
     uniform_parameters,
 )
+from burstproof.engine.cuda.plan.columns import narrow_columns
 from burstproof.engine.cuda.plan.features import MOST_CLASSES, MOST_MODULATORS, FeaturePlan, Members, levels_of
 from burstproof.engine.cuda.plan.queues import with_registers, without_queues
 from burstproof.engine.cuda.plan.streaming import split_buffers
@@ -35,7 +36,7 @@ from burstproof.engine.rules import Features, features_of
 from burstproof.engine.state import EngineState
 from burstproof.errors import ConfigError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
-from burstproof.network.model import Network
+from burstproof.network.model import Network, NeuronTable
 
 _LONGEST_BATCH = 4096
 
@@ -172,7 +173,8 @@ def pack_layout(
         bounded=bounded,
         several_kernels=several_kernels,
     )
-    sizes = network_sizes(layout, features, variant.fused is not None, point.largest_sum if bounded else UNBOUNDED)
+    fused, largest = variant.fused is not None, point.largest_sum if bounded else UNBOUNDED
+    sizes = network_sizes(layout, features, fused, largest, _narrow(network, layout, network.neurons))
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
     return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
@@ -213,11 +215,19 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
     features = replace(
         features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
     )
+    narrow = packed.sizes.narrow & _narrow(packed.network, layout, state)
     word = _word_for(replace(packed, variant=variant), state)
-    if features == packed.features and word == variant.word:
+    if features == packed.features and word == variant.word and narrow == packed.sizes.narrow:
         return packed
-    sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features))
+    sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features), narrow=narrow)
     return packed.sized(replace(variant, features=features, word=word), features=features, sizes=sizes)
+
+
+def _narrow(network: Network, layout: Layout, state: NeuronTable | EngineState) -> frozenset[str]:
+    """``narrow_columns`` from ``state`` on; none where features may change columns and what a count may reach."""
+    if network.features:
+        return frozenset()
+    return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts)
 
 
 def _word_for(packed: Packed, state: EngineState) -> Word:

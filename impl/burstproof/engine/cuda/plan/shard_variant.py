@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.columns import Record
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import ExtrasKey
 
@@ -85,7 +86,7 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
+        """Whether that state includes marks: wide words leave no registers."""
         return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
 
     @property
@@ -122,6 +123,16 @@ class ShardVariant:
     def uniform(self) -> frozenset[str]:
         """Parameters that are unused, or one value for all neurons."""
         return self.variant.uniform
+
+    @property
+    def record(self) -> Record:
+        """Parameters of a neuron that lie together."""
+        return self.variant.record
+
+    @property
+    def narrow(self) -> frozenset[str]:
+        """Columns of 16 bits that take 8."""
+        return self.variant.narrow
 
     def dtype(self, name: str) -> type[np.generic]:
         """The variant's scalar type called ``name``; padded rows are read in pairs of words."""

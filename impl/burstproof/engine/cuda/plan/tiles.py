@@ -7,6 +7,7 @@ from dataclasses import replace
 from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
+from burstproof.engine.cuda.plan.columns import ALWAYS_READ
 from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
@@ -37,9 +38,10 @@ def sized(
     ``without`` names what it must not have. On one device, rows that are sent in one piece, through a calendar or
     queues, have entries of one word where that has room.
     """
-    skipped = {*PARAMETERS} - sizes.uniform - {"decays", "mp_charge_accumulation"}
+    skipped = {*PARAMETERS} - sizes.uniform - ALWAYS_READ
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
-    variant = replace(variant, uniform=sizes.uniform, may_sleep=sleepy, target_bits=0, palette=False)
+    variant = replace(variant, uniform=sizes.uniform, narrow=sizes.narrow - sizes.uniform, may_sleep=sleepy)
+    variant = replace(variant, target_bits=0, palette=False)
     variant = without_queues(replace(variant, calendar=0, calendar_bits=0, calendar_tiles=0))
     if variant.fused is None:
         return variant

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.columns import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
@@ -146,6 +147,8 @@ class Variant:
         the cache.
     uniform : frozenset of str
         Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
+    narrow : frozenset of str
+        Columns of 16 bits, parameters or ``countdowns`` and ``counts``, that take 8: no value can exceed 255.
     extras : ExtrasKey
         Features of FEATURES.md.
     few_classes : bool
@@ -188,6 +191,7 @@ class Variant:
     palette: bool = False
     may_sleep: bool = False
     uniform: frozenset[str] = frozenset()
+    narrow: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
     few_classes: bool = False
 
@@ -218,6 +222,11 @@ class Variant:
         The columns of twins change.
         """
         return self.may_sleep and not self.extras.replays
+
+    @property
+    def record(self) -> Record:
+        """Parameters of a neuron that lie together; features change columns."""
+        return record_of(self.uniform, self.narrow) if self.may_sleep and not self.extras else NO_RECORD
 
     @property
     def tables(self) -> bool:
@@ -278,6 +287,16 @@ class Variant:
     def potential(self) -> type[np.generic]:
         """Scalar type of a stored potential."""
         return self.features.storage.precision.dtype.type
+
+    @property
+    def countdown(self) -> type[np.unsignedinteger]:
+        """Scalar type of a refractory countdown."""
+        return np.uint8 if "countdowns" in self.narrow else np.uint16
+
+    @property
+    def count(self) -> type[np.unsignedinteger]:
+        """Scalar type of a count of consecutive fires."""
+        return np.uint8 if "counts" in self.narrow else np.uint16
 
     @property
     def offset(self) -> type[np.unsignedinteger]:

@@ -1,0 +1,83 @@
+"""How parameters and state of neurons lie on a device.
+
+Columns of 16 bits take 8 where no value can exceed 255. Where most candidates sleep (``Variant.sleeps``), what only the
+others read lies together: columns would cost each of those a sector of memory for every parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cuda.fields import PARAMETERS, column_dtype
+from burstproof.network.schema import UNLIMITED_FIRES, Parameters
+
+ALWAYS_READ = frozenset({"decays"})
+"""Parameters that every candidate needs."""
+_WORD, _NARROW = 32, 255
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record has a parameter: ``bits`` bits from ``shift`` on of a word."""
+
+    word: int
+    shift: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """The words of a neuron's record, a power of two so that none crosses a sector, and its parameters' places."""
+
+    words: int
+    places: Mapping[str, Place]
+
+    def packed(self, columns: Mapping[str, npt.NDArray[np.generic]]) -> npt.NDArray[np.uint32]:
+        """The records (words N,) of neurons with these ``columns`` (N,)."""
+        length = len(next(iter(columns.values())))
+        records = np.zeros((length, self.words), np.uint32)
+        for name, place in self.places.items():
+            column = columns[name]
+            word = column.view(np.uint32) if column.dtype == np.float32 else column.astype(np.uint32)
+            records[:, place.word] |= word << np.uint32(place.shift)
+        return records.ravel()
+
+
+NO_RECORD = Record(0, {})
+
+
+def record_of(uniform: frozenset[str], narrow: frozenset[str]) -> Record:
+    """The record of the parameters that are not ``uniform``, or none where it would have one alone."""
+    kept = [name for name in PARAMETERS if name not in uniform | ALWAYS_READ]
+    if len(kept) < 2:
+        return NO_RECORD
+    places, word, shift = {}, 0, 0
+    for name in sorted(kept, key=lambda name: -column_dtype(name, narrow).itemsize):
+        bits = 8 * column_dtype(name, narrow).itemsize
+        places[name] = Place(word, shift, bits)
+        word, shift = (word, shift + bits) if shift + bits < _WORD else (word + 1, 0)
+    return Record(1 << (word + (shift > 0) - 1).bit_length(), places)
+
+
+def narrow_columns(
+    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16]
+) -> frozenset[str]:
+    """``Variant.narrow`` from a state with these ``countdowns`` and ``counts`` on.
+
+    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit.
+    """
+    columns = parameters._asdict()
+    bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}
+    longest = bounds["refractory_periods"] + bounds["snooze_periods"]
+    finite = bool(parameters.consecutive_fire_limits.all())
+    most = bounds["consecutive_fire_limits"] if finite else UNLIMITED_FIRES
+    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts))}
+    return frozenset(name for name, bound in bounds.items() if bound <= _NARROW)
+
+
+def _largest(column: npt.NDArray[np.uint16]) -> int:
+    return int(column.max(initial=0))
