@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
@@ -33,10 +32,10 @@ _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
-_MEASURED_BITS, _MEASURED_NEURONS = (16, 32), 5_000_000
-"""Sums of these widths, without delays, were faster there from so many neurons on."""
-_FEW_COLUMNS = 3
-"""Parameters of their own that neurons had in the networks without delays that this was measured with, at most."""
+_MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
+"""Without delays they were from so many neurons on, too, where sums are wider than that; at 1 M they were slower."""
+_FEW_TURNS = 4
+"""Up to so many owners, one after another, on a multiprocessor all have turns; with more the last turn costs little."""
 
 
 def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
@@ -49,9 +48,10 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     if low_bits is None or (wide and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
         return variant
     neuron_bytes = 8 if low_bits else 4
-    least = -(-sizes.neurons // _OWNERS)
-    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // _SHAPE.chunk
-    span = min(-(-least // _SHAPE.chunk), most) * _SHAPE.chunk
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // _SHAPE.chunk * _SHAPE.chunk
+    turns = -(-sizes.neurons // (_OWNERS * most))
+    equal = -(-sizes.neurons // (_OWNERS * turns * _SHAPE.chunk)) * _SHAPE.chunk
+    span = equal if turns <= _FEW_TURNS else most
     owners = -(-sizes.neurons // span)
     if owners > _MOST_OWNERS:
         return variant
@@ -86,11 +86,11 @@ def block_bytes(variant: Variant) -> int:
 def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
-    slot, columns = sizes.neurons * variant.word.bits // 8, len(PARAMETERS) - len(sizes.uniform)
+    slot = sizes.neurons * variant.word.bits // 8
     if sizes.ring > 2:
         return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
-    measured = variant.word.bits in _MEASURED_BITS and sizes.neurons >= _MEASURED_NEURONS
-    return columns <= _FEW_COLUMNS and (measured or slot >= _LEAST_SLOT)
+    many = sizes.neurons >= _MANY_NEURONS and variant.word.bits > _NARROW_BITS
+    return not variant.extras and (many or slot >= _LEAST_SLOT)
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:
