@@ -64,13 +64,28 @@ def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, 
         assert queues.wide is (synapses is FRACTIONS)
 
 
-def test_without_delays_only_where_neurons_have_few_parameters_of_their_own() -> None:
+def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() -> None:
     many = packed(20 * _MILLION, **INHIBITION)
     sizes = replace(many.sizes, uniform=frozenset())
-    assert sized(many.variant, sizes).queues is None
+    assert sized(many.variant, sizes).queues is not None
+    assert sized(replace(many.variant, extras=ExtrasKey(trains=True)), sizes).queues is None
     delayed = replace(sizes, ring=17)
     assert sized(many.variant, delayed).queues is None
     assert sized(many.variant, delayed, without=frozenset({CALENDAR})).queues is not None
+
+
+@pytest.mark.parametrize(("bits", "queued"), [(32, False), (64, True)])
+def test_delays_of_wide_sums_have_queues_instead_of_a_calendar_in_tiles(bits: int, queued: bool) -> None:
+    small = packed(5 * _MILLION, **DELAYS)
+    variant = sized(replace(small.variant, word=Word(bits, 8)), small.sizes)
+    assert (variant.queues is not None, variant.calendar > 0) == (queued, not queued)
+
+
+def test_owners_take_turns_of_equal_length() -> None:
+    sizes = replace(packed(5 * _MILLION, **FRACTIONS).sizes, ring=2)
+    queues = sized(packed(5 * _MILLION, **FRACTIONS).variant, sizes).queues
+    assert queues is not None
+    assert (queues.owners, queues.span) == (245, 20480)
 
 
 @pytest.mark.parametrize(("bits", "queued"), [(8, False), (16, True)])
