@@ -13,6 +13,9 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
+_FULL_BLOCK = 512
+_REGISTERS = 32
+"""Of a thread, where a multiprocessor of capability 9.0 has 2048 threads at a time."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,13 @@ class ShardVariant:
     def marks_ahead(self) -> bool:
         """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
         return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
+
+    @property
+    def registers(self) -> int | None:
+        """Most registers of a thread where a multiprocessor then holds as many threads as it can, and nothing spills."""
+        alone = self.merged and not (self.exchanges or self.stays or self.strides or self.extras)
+        full = alone and self.overlapped and self.early and self.variant.queues is None
+        return _REGISTERS if full and self.threads >= _FULL_BLOCK else None
 
     @property
     def recalled(self) -> int:
