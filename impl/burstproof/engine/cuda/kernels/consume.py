@@ -22,7 +22,7 @@ from burstproof.engine.cuda.kernels.features import (
 )
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
-from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
+from burstproof.engine.cuda.kernels.neuron import Found, make_look_ahead, make_neuron
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
@@ -263,7 +263,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
+    looks, marked_ahead = shard.columns_ahead, shard.marks_ahead
+    neuron_burst = make_neuron(variant, shard.eager or shard.ahead, marked_ahead, looks)
+    seed_of, look_ahead, stay = make_seed(shard), make_look_ahead(variant, marked_ahead), make_stay()
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -296,6 +298,12 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         elif featured:
             traits = find_traits(neuron, extras)
         train, adapted = traits.train, adapt(traits, moment.classes)
+        seed, ahead = moment.burst, ()
+        if looks:
+            seed = seed_of(neuron, moment.burst, identity)
+            rc, cc, mark, charges = loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.charges[p]
+            ahead = look_ahead(neuron, seed, rc, cc, mark, charges, neurons, network)
+            stay()
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -318,8 +326,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
-        seed = moment.burst
-        if draws and is_candidate:
+        if draws and is_candidate and not looks:
             seed = seed_of(neuron, moment.burst, identity)
         found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.charges[p])
         joins, potential, is_given = neuron_burst(
@@ -330,6 +337,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced or in_train,
             moment.batch,
             found,
+            ahead,
             adapted,
             moment.classes,
             neurons,

@@ -31,6 +31,13 @@ class Found(NamedTuple):
     charges: np.uint8
 
 
+class Ahead(NamedTuple):
+    """What is known of a neuron before what arrived: its ``Parameters``, as ``make_own`` has them, and its mark."""
+
+    own: Any
+    mark: np.uint8
+
+
 def make_own(variant: Variant) -> Callable[..., Any]:
     """``own(parameters, neuron, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
 
@@ -70,6 +77,46 @@ def make_own(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(own)  # type: ignore[no-any-return]
 
 
+def make_look_ahead(variant: Variant, marked: bool) -> Callable[..., Any]:
+    """``look_ahead(neuron, seed, rc, cc, mark, charges, neurons, network)`` -> ``Ahead``: what its burst may need.
+
+    Its draw says whether a neuron may fire before it is known whether it is a candidate: of the others, and while it is
+    refractory, only the leak is read. ``marked``: mark and charges were found, too.
+    """
+    features, draw, own_of = (
+        variant.features,
+        make_rules(variant.features, cuda.jit(device=True)).draw,
+        make_own(variant),
+    )
+    fire_limits, mixed = features.consecutive_fire_limits, features.restarts
+    fire_limit_of = make_value(variant, "consecutive_fire_limits")
+    accumulates, none = make_value(variant, "mp_charge_accumulation"), np.uint8(0)
+
+    def look_ahead(
+        neuron: np.uint32,
+        seed: np.uint32,
+        rc: np.int32,
+        cc: np.int32,
+        mark: np.uint8,
+        charges: np.uint8,
+        neurons: Neurons,
+        network: Network,
+    ) -> Any:
+        parameters, limit, accumulating = neurons.parameters, np.int32(0), True
+        if mixed:
+            if marked:
+                accumulating = charges != none
+            else:
+                accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
+                mark = neurons.state.marks[neuron]
+        asleep = bool(cc == 0 and draw(neuron, seed) > network.largest_excitability)
+        if fire_limits and not asleep:
+            limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
+        return Ahead(own_of(parameters, neuron, limit, accumulating, asleep or rc > 0, False), mark)
+
+    return cuda.jit(device=True)(look_ahead)  # type: ignore[no-any-return]
+
+
 def make_restarts(variant: Variant) -> Callable[..., Any]:
     """``restarts(mark, accumulates, rc)``: whether a neuron restarts from 0 in this burst (``Restart``)."""
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
@@ -90,12 +137,12 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., Any]:
+def make_neuron(variant: Variant, counted: bool, marked: bool, looked: bool) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
     ``is_candidate`` comes from the slot. ``batch`` says that the batch
     path is emulated in this burst, ``counted`` that the count was found, too,
-    ``marked`` that mark and charges were.
+    ``marked`` that mark and charges were, ``looked`` that ``ahead`` says what else it needs.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
     rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
@@ -122,6 +169,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         is_forced: bool,
         batch: bool,
         found: Found,
+        ahead: Any,
         adapted: Adapted,
         classes: Any,
         neurons: Neurons,
@@ -134,14 +182,18 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         restarts = False
         accumulating = True
         if mixed:
-            if marked:
+            if looked:
+                accumulating, mark = ahead.own.mp_charge_accumulation, ahead.mark
+            elif marked:
                 accumulating, mark = found.charges != 0, found.mark
             else:
                 accumulating = accumulates(parameters.mp_charge_accumulation, neuron) != 0
                 mark = state.marks[neuron]
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep = np.int32(0), np.int32(0), False
-        if counts_decide and (is_candidate or rc > 0):
+        if looked:
+            limit, cc = ahead.own.consecutive_fire_limits, found.cc
+        elif counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
             if sleepy:
                 bound = network.largest_excitability
@@ -161,8 +213,11 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         elif is_candidate:
             if restarts:
                 v = silent
-            leaking = homeostats and (adapted.flags & leaks) != none
-            own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
+            if looked:
+                own = ahead.own
+            else:
+                leaking = homeostats and (adapted.flags & leaks) != none
+                own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
             if adapts:
                 own = in_force(own, adapted, neuron, classes, extras)
             x = np.float32(np.float32(found.total) * network.unit)

@@ -93,10 +93,15 @@ class ShardVariant:
 
     @property
     def registers(self) -> int | None:
-        """Most registers of a thread where a multiprocessor then holds as many threads as it can, and nothing spills."""
+        """Most registers of a thread, where a multiprocessor is then full and nothing spills."""
         alone = self.merged and not (self.exchanges or self.stays or self.strides or self.extras)
         full = alone and self.overlapped and self.early and self.variant.queues is None
         return _REGISTERS if full and self.threads >= _FULL_BLOCK else None
+
+    @property
+    def columns_ahead(self) -> bool:
+        """Whether those neurons that may fire load their parameters beside what arrived, not after it."""
+        return self.ahead and self.variant.sleeps and self.variant.queues is None and not self.extras
 
     @property
     def recalled(self) -> int:
