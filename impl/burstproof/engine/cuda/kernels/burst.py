@@ -46,6 +46,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_consume_chunk,
     make_fetch_chunk,
     make_fetch_early,
+    make_fetch_words,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
@@ -315,6 +316,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
     deliver_due, collect_rows = make_deliver_due(variant), make_collect_rows(shard, threads)
+    words_ahead, fetch_words = shard.words_ahead and not SIMULATED, make_fetch_words(shard, threads, per_thread)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
     homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
@@ -375,6 +377,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
+        if words_ahead:
+            fetch_words(np.uint32(item * size), base, fcl, neurons, network, loaded)
         if has_calendar:
             deliver_due(burst_number, slot, recall, rows, fcl)
         while item < items:

@@ -25,6 +25,7 @@ from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
+_DUE_AT_ONCE = 2
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
@@ -78,20 +79,20 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
         count = np.uint64(recall.calendar_counts[coming & count_turns])
         first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        words, amounts = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, number)
+        words, amounts = cuda.local.array(_DUE_AT_ONCE, noted), cuda.local.array(_DUE_AT_ONCE, number)
         item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         if item == np.uint64(0):
             recall.calendar_counts[burst & count_turns] = np.uint32(0)
         while item < count:
-            for turn in range(_AT_ONCE):
+            for turn in range(_DUE_AT_ONCE):
                 at = np.uint64(item + np.uint64(turn) * step)
                 words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
-            for turn in range(_AT_ONCE):
+            for turn in range(_DUE_AT_ONCE):
                 amounts[turn] = amount_in(words[turn], rows, recall)
-            for turn in range(_AT_ONCE):
+            for turn in range(_DUE_AT_ONCE):
                 if np.uint64(item + np.uint64(turn) * step) < count:
                     deliver(np.uint64(following + target_in(words[turn], recall)), amounts[turn], fcl)
-            item = np.uint64(item + np.uint64(_AT_ONCE) * step)
+            item = np.uint64(item + np.uint64(_DUE_AT_ONCE) * step)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 

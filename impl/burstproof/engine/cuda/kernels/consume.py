@@ -29,7 +29,6 @@ from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 
@@ -113,6 +112,15 @@ def _fetch_nothing() -> Callable[..., Any]:
     return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
 
 
+def _found_nothing() -> Callable[..., Any]:
+    def found_nothing(
+        first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
+    ) -> None:
+        """What a chunk needs was fetched before."""
+
+    return cuda.jit(device=True)(found_nothing)  # type: ignore[no-any-return]
+
+
 def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 
@@ -180,14 +188,13 @@ def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Cal
     return cuda.jit(device=True)(fetch_state)  # type: ignore[no-any-return]
 
 
-def _make_fetch_words(
-    variant: Variant, fetch_state: Callable[..., Any], threads: int, per_thread: int
-) -> Callable[..., Any]:
+def make_fetch_words(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_words(first, base, ...)``: what arrived, where the rest was loaded ahead.
 
     A simulated block takes several chunks, and fetches each of them here.
     """
-    load, block = make_load(variant), np.uint32(threads)
+    load, block = make_load(shard.variant), np.uint32(threads)
+    fetch_state = make_fetch_early(shard, threads, per_thread)
 
     def fetch_words(
         first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
@@ -208,8 +215,8 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
     What was fetched early is there already, of both slots.
     """
     if shard.ahead:
-        fetch_state = make_fetch_early(shard, threads, per_thread)
-        return _make_fetch_words(shard.variant, fetch_state, threads, per_thread)
+        words_are_there = shard.words_ahead and not SIMULATED
+        return _found_nothing() if words_are_there else make_fetch_words(shard, threads, per_thread)
     if shard.eager:
         return _make_choose_words(make_fetch_early(shard, threads, per_thread), per_thread)
     variant, block = shard.variant, np.uint32(threads)

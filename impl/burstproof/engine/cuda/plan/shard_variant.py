@@ -81,10 +81,10 @@ class ShardVariant:
     def ahead(self) -> bool:
         """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived.
 
-        It has no registers for that while it empties a bucket of the calendar.
+        It has no registers for that while it empties buckets in tiles.
         """
         alone = self.merged and not (self.exchanges or self.stays)
-        return alone and self.early and not self.variant.calendar
+        return alone and self.early and not self.variant.calendar_tiles
 
     @property
     def marks_ahead(self) -> bool:
@@ -97,6 +97,11 @@ class ShardVariant:
         alone = self.merged and not (self.exchanges or self.stays or self.strides or self.extras)
         full = alone and self.overlapped and self.early and self.variant.queues is None
         return _REGISTERS if full and self.threads >= _FULL_BLOCK else None
+
+    @property
+    def words_ahead(self) -> bool:
+        """Whether what arrived is loaded before a bucket of the calendar is emptied, not after."""
+        return self.ahead and self.variant.calendar > 0
 
     @property
     def columns_ahead(self) -> bool:
