@@ -88,8 +88,12 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks, and whether potentials accumulate: wide words leave no registers."""
-        return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
+        """Whether that state includes marks, and whether potentials accumulate.
+
+        Beside wide words only a kernel whose registers have a limit has room for them.
+        """
+        roomy = self.variant.word.bits <= 32 or self.registers is not None
+        return self.ahead and roomy and not (self.variant.queues and self.extras)
 
     @property
     def registers(self) -> int | None:
