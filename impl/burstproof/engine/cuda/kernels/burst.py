@@ -47,6 +47,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_fetch_chunk,
     make_fetch_early,
     make_fetch_words,
+    make_prefetch_rows,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
@@ -313,6 +314,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     share, per_thread, size = 1 if SIMULATED and exchanges else shard.share, chunk // threads, np.uint32(chunk)
     first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
     fetch_early, fetch_chunk, consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
+    prefetch_rows = make_prefetch_rows(shard, threads, per_thread)
     keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
     deliver_due, collect_rows = make_deliver_due(variant), make_collect_rows(shard, threads)
@@ -379,12 +381,15 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if words_ahead:
             fetch_words(np.uint32(item * size), base, fcl, neurons, network, loaded)
+            prefetch_rows(np.uint32(item * size), burst_number, rows, recall, network)
         if has_calendar:
             deliver_due(burst_number, slot, recall, rows, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
                 fetch_chunk(first, base, fcl, neurons, network, loaded)
+                if not words_ahead:
+                    prefetch_rows(first, burst_number, rows, recall, network)
                 classes = classes_of(burst_number, turn, neurons.extras, modulation)
                 moment = Moment(base, burst_number, False, turn.stimulated, classes)
                 count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)

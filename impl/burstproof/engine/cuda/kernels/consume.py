@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, State
+from burstproof.device.prefetch import make_prefetch
+from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, Recall, Rows, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import (
     Traits,
@@ -29,7 +30,11 @@ from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+from burstproof.engine.rules import make_rules
 from burstproof.engine.stimulus import FORCED_POTENTIAL
+
+_FEW = 0.25
+"""Rows come into the cache ahead where no more than such a part of the draws lets neurons fire."""
 
 
 class Fired(NamedTuple):
@@ -261,6 +266,41 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
                 loaded.word[p] = loaded.other[p]
 
     return cuda.jit(device=True)(choose_words)  # type: ignore[no-any-return]
+
+
+def make_prefetch_rows(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
+    """``prefetch_rows(first, burst, rows, recall, network)``: those of neurons that may fire, into the cache.
+
+    A neuron's draw tells that, before it is known whether it is a candidate; only where draws let few fire.
+    """
+    if not shard.rows_ahead:
+        return _prefetch_nothing()
+    variant, block = shard.variant, np.uint32(threads)
+    length, delays = np.uint32(variant.row_length), np.uint32(variant.calendar + 1)
+    draw, prefetch = make_rules(variant.features, cuda.jit(device=True)).draw, make_prefetch(True)
+    delayed, few = variant.calendar > 0, np.float32(_FEW)
+
+    def prefetch_rows(first: np.uint32, burst: np.uint32, rows: Rows, recall: Recall, network: Network) -> None:
+        bound = network.largest_excitability
+        if bound > few:
+            return
+        for p in range(per_thread):
+            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            if neuron < network.neurons and draw(neuron, burst) <= bound:
+                entry = np.uint64(np.uint64(neuron) * np.uint64(length))
+                prefetch(rows.targets, entry, length)
+                if delayed:
+                    prefetch(rows.delays, entry, length)
+                    prefetch(recall.delay_starts, np.uint64(np.uint64(neuron) * np.uint64(delays)), delays)
+
+    return cuda.jit(device=True)(prefetch_rows)  # type: ignore[no-any-return]
+
+
+def _prefetch_nothing() -> Callable[..., Any]:
+    def prefetch_nothing(first: np.uint32, burst: np.uint32, rows: Rows, recall: Recall, network: Network) -> None:
+        return
+
+    return cuda.jit(device=True)(prefetch_nothing)  # type: ignore[no-any-return]
 
 
 def make_consume(shard: ShardVariant) -> Callable[..., Any]:

@@ -108,6 +108,13 @@ class ShardVariant:
         return self.ahead and self.variant.calendar > 0
 
     @property
+    def rows_ahead(self) -> bool:
+        """Whether rows of neurons that may fire, as their draw says, come into the cache ahead of the firing."""
+        variant = self.variant
+        short = variant.row_length > 0 and not (variant.streamed or variant.tiles or variant.recalled)
+        return self.registers is not None and short and variant.features.excitabilities
+
+    @property
     def columns_ahead(self) -> bool:
         """Whether those neurons that may fire load their parameters beside what arrived, not after it."""
         return self.ahead and self.variant.sleeps and self.variant.queues is None and not self.extras
