@@ -50,6 +50,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_prefetch_rows,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.entries import make_hold_palette
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
@@ -321,6 +322,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     words_ahead, fetch_words = shard.words_ahead and not SIMULATED, make_fetch_words(shard, threads, per_thread)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
+    hold_palette = make_hold_palette(shard.palette_room, variant.contribution)
     homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
     header, packet, one = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(1)
 
@@ -366,6 +368,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
             own_items = items
         let_next_start()
+        held_rows = hold_palette(rows)
         wait_for_last()
         fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
@@ -400,7 +403,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     first_place[0] = add_up(burst_number, count, fired.found[1], lists, steering)
                     if not exchanges:
                         count_chunk(item, burst_number, count, items, chunks)
-                send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)
+                send_fired(count, slot, burst_number, fired, identity, steering, recall, held_rows, chunks, fcl)
                 if in_tiles:
                     last = following_item(item, items) >= items
                     held = collect_rows(

@@ -35,6 +35,32 @@ def make_amount_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(looked_up if variant.palette else beside)  # type: ignore[no-any-return]
 
 
+def make_hold_palette(room: int, kind: Any) -> Callable[..., Any]:
+    """``hold_palette(rows)`` -> ``Rows``: with the palette in shared memory, once the block's threads have met.
+
+    Nothing where ``room`` is 0. All threads of the block call it.
+    """
+    if room == 0:
+        return _hold_nothing()
+
+    def hold_palette(rows: Rows) -> Any:
+        table = cuda.shared.array(room, kind)
+        at = np.uint32(cuda.threadIdx.x)
+        while at < np.uint32(rows.contributions.size):
+            table[at] = rows.contributions[at]
+            at = np.uint32(at + np.uint32(cuda.blockDim.x))
+        return Rows(rows.offsets, rows.targets, table, rows.delays, rows.clamped_sources)
+
+    return cuda.jit(device=True)(hold_palette)  # type: ignore[no-any-return]
+
+
+def _hold_nothing() -> Callable[..., Any]:
+    def hold_nothing(rows: Rows) -> Any:
+        return rows
+
+    return cuda.jit(device=True)(hold_nothing)  # type: ignore[no-any-return]
+
+
 def make_entry_of(variant: Variant) -> Callable[..., Any]:
     """``entry_of(target, contribution)`` -> int32: the word of an entry whose contribution lies in it."""
     shift = np.uint32(variant.target_bits)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.entries import LARGEST_PALETTE
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import ExtrasKey
 
@@ -113,6 +114,12 @@ class ShardVariant:
         variant = self.variant
         short = variant.row_length > 0 and not (variant.streamed or variant.tiles or variant.recalled)
         return self.registers is not None and short and variant.features.excitabilities
+
+    @property
+    def palette_room(self) -> int:
+        """Entries of the palette that each block has in shared memory, or 0."""
+        held = self.variant.palette and self.variant.contribution_bits <= 32 and not self.variant.calendar
+        return LARGEST_PALETTE if held and self.merged and not (self.exchanges or self.variant.queues) else 0
 
     @property
     def columns_ahead(self) -> bool:
