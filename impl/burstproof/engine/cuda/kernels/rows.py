@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.dependent_launch import make_let_next_start, make_stay, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
@@ -191,26 +191,31 @@ def make_send_piece(variant: Variant) -> Callable[..., Any]:
 def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable[..., None]:
     """``send_long(...)``: the pieces of long rows that the burst of the turn fired, a block a piece.
 
-    A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row.
+    A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row. A block loads its
+    first one before it knows how many there are.
     """
-    one, low = np.uint32(1), np.uint64(0xFFFFFFFF)
+    one, low, stay = np.uint32(1), np.uint64(0xFFFFFFFF), make_stay()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
         report = steering.report
+        item, piece = np.uint32(cuda.blockIdx.x), np.uint64(0)
         let_next_start()
         wait_for_last()
-        if report[INDEX] != np.int64(turn.place):
-            return
-        burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
-        slot = np.uint32(report[CONSUMED])
-        count = chunks.piece_counts[np.uint32(burst & one)]
-        item = np.uint32(cuda.blockIdx.x)
-        while item < count:
+        index, origin, slot = report[INDEX], np.uint32(report[ORIGIN]), np.uint32(report[CONSUMED])
+        even, odd = chunks.piece_counts[0], chunks.piece_counts[1]
+        if item < np.uint32(chunks.pieces.size):
             piece = chunks.pieces[item]
+        stay()
+        if index != np.int64(turn.place):
+            return
+        count = odd if np.uint32(origin + turn.place + one) & one else even
+        while item < count:
             source = np.uint32(piece >> np.uint64(32))
             part = np.uint32(piece & low)
             send_piece(source, part, slot, rows, fcl)
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
+            if item < count:
+                piece = chunks.pieces[item]
 
     return send_long
