@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.dependent_launch import make_let_next_start, make_stay, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
     Chunks,
@@ -49,7 +49,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_fetch_words,
     make_prefetch_rows,
 )
-from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.control import BURST, LISTS, ORIGIN, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.entries import make_hold_palette
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
@@ -320,6 +320,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
     deliver_due, collect_rows = make_deliver_due(variant), make_collect_rows(shard, threads)
     words_ahead, fetch_words = shard.words_ahead and not SIMULATED, make_fetch_words(shard, threads, per_thread)
+    stay = make_stay()
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
     hold_palette = make_hold_palette(shard.palette_room, variant.contribution)
@@ -369,8 +370,15 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             own_items = items
         let_next_start()
         held_rows = hold_palette(rows)
+        guess = np.uint32(0)
+        if words_ahead:
+            guess = np.uint32(np.uint32(np.uint32(cuda.ldcg(steering.report, ORIGIN)) + turn.place + one) & one)
         wait_for_last()
         fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
+        if words_ahead:
+            guessed = np.uint64(np.uint64(guess) * np.uint64(fcl.stride))
+            fetch_words(np.uint32(item * size), guessed, fcl, neurons, network, loaded)
+            stay()
         done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
         if not done:
             if cuda.grid(1) == 0 and not exchanges:
@@ -383,7 +391,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if words_ahead:
-            fetch_words(np.uint32(item * size), base, fcl, neurons, network, loaded)
+            if slot != guess:
+                fetch_words(np.uint32(item * size), base, fcl, neurons, network, loaded)
             prefetch_rows(np.uint32(item * size), burst_number, rows, recall, network)
         if has_calendar:
             deliver_due(burst_number, slot, recall, rows, fcl)

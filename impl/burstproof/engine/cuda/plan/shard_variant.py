@@ -105,8 +105,9 @@ class ShardVariant:
 
     @property
     def words_ahead(self) -> bool:
-        """Whether what arrived is loaded before a bucket of the calendar is emptied, not after."""
-        return self.ahead and self.variant.calendar > 0
+        """Whether what arrived is loaded with the state, from the slot that the batch's origin of before tells."""
+        rings = self.variant.rings or self.variant.recalled
+        return self.ahead and self.variant.queues is None and not (self.extras or self.strides or rings)
 
     @property
     def rows_ahead(self) -> bool:
