@@ -82,10 +82,11 @@ class ShardVariant:
     def ahead(self) -> bool:
         """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived.
 
-        It has no registers for that while it empties buckets in tiles.
+        It has no registers for that while it empties buckets in tiles, or of wide words.
         """
         alone = self.merged and not (self.exchanges or self.stays)
-        return alone and self.early and not self.variant.calendar_tiles
+        due = self.variant.calendar > 0 and not (self._fits and self.variant.calendar_tiles == 0)
+        return alone and self.early and not due
 
     @property
     def marks_ahead(self) -> bool:
@@ -97,10 +98,17 @@ class ShardVariant:
         return self.ahead and roomy and not (self.variant.queues and self.extras)
 
     @property
+    def _fits(self) -> bool:
+        """Whether entries or sums are narrow enough for few registers."""
+        variant = self.variant
+        narrow = variant.word.bits <= 32 or variant.target_bits > 0
+        return narrow and variant.queues is None and not variant.streamed
+
+    @property
     def registers(self) -> int | None:
         """Most registers of a thread, where a multiprocessor is then full and nothing spills."""
         alone = self.merged and not (self.exchanges or self.stays or self.strides or self.extras)
-        full = alone and self.overlapped and self.early and self.variant.queues is None
+        full = alone and self.overlapped and self.early and self._fits
         return _REGISTERS if full and self.threads >= _FULL_BLOCK else None
 
     @property
@@ -125,7 +133,7 @@ class ShardVariant:
     @property
     def columns_ahead(self) -> bool:
         """Whether those neurons that may fire load their parameters beside what arrived, not after it."""
-        return self.ahead and self.variant.sleeps and self.variant.queues is None and not self.extras
+        return self.ahead and self.variant.sleeps and self._fits and not self.extras
 
     @property
     def recalled(self) -> int:
