@@ -272,12 +272,11 @@ class ArgumentChecker:
 
     def _struct(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         """Values of the fields."""
-        if _fields_of(argument) != parameter.fields:
+        if not isinstance(argument, tuple) or _fields_of(argument) != parameter.fields:
             raise self._error("not a named tuple with the fields that are declared", parameter, position, argument)
-        given: tuple[Any, ...] = argument
-        if _PLAIN_NUMBERS.issuperset(map(type, given)) and not parameter.dtype.startswith("complex"):
-            return given
-        return tuple(value for field in given for value in self._numbers(parameter, field, position))
+        if _PLAIN_NUMBERS.issuperset(map(type, argument)) and not parameter.dtype.startswith("complex"):
+            return argument
+        return tuple(value for field in argument for value in self._numbers(parameter, field, position))
 
     def _numbers(self, parameter: Parameter, argument: Any, position: int) -> tuple[Any, ...]:
         if getattr(argument, "shape", ()) != ():

@@ -6,6 +6,7 @@ They are among those of ``simulator_check``, which runs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from unittest import mock
 
@@ -17,6 +18,7 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
 from burstproof.engine.state import NO_STIMULUS, Record, StimulusPlan
+from burstproof.errors import InputError
 from burstproof.network.model import Network
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
@@ -119,6 +121,36 @@ def ahead_differs(
     return problems
 
 
+def _interrupted(name: str) -> list[str]:
+    """Runs that end early: the engine stands after the burst that its callback was told of, or does not go on."""
+    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+
+    trace = recording(name)
+    options = replace(trace_options(trace), cuda=CudaOptions())
+    reference, engine = ReferenceEngine.create(trace.network, options), cuda_engine(trace.network, options)
+    problems = []
+
+    def stop(_: int) -> None:
+        if engine.burst_count % 2 == 0:
+            raise KeyboardInterrupt
+
+    with mock.patch("burstproof.engine.cuda.host.ahead.FEWEST", 0):
+        with suppress(KeyboardInterrupt):
+            engine.run(5, trace.plan, record=Record.NONE, progress=stop)
+        reference.run(2, trace.plan)
+        problems += reference.state().differences(engine.state())
+        with mock.patch.object(StayingKernel, "finish", side_effect=KeyboardInterrupt), suppress(KeyboardInterrupt):
+            engine.run(5, trace.plan, record=Record.NONE)
+        for what in (engine.state, engine.step, lambda: engine.run(1)):
+            try:
+                what()
+                problems.append("the engine went on")
+            except InputError as error:
+                problems += [] if "interrupted" in str(error) else [str(error)]
+    engine.close()
+    return problems
+
+
 def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     """Every check of this module by name."""
     for name in short_recordings():
@@ -127,6 +159,7 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
     for name in _AHEAD_OF:
         yield f"ahead: {name.partition('/')[2]}", lambda name=name: compare_ahead(name)
+        yield f"interrupted: {name.partition('/')[2]}", lambda name=name: _interrupted(name)
     yield "every feature in batches", lambda: _asleep(_batches_differ)
     yield "every feature, loaded ahead", _loaded_ahead_differ
     for case in FEATURE_CASES:

@@ -263,6 +263,25 @@ def check_interrupted_loop() -> list[str]:
     return problems
 
 
+def check_restored_in_clamped_loop() -> list[str]:
+    """That an amount was clamped is forgotten with the state in which it was."""
+    network = Network(NeuronTable.build(3, thresholds=1e9), SynapseTable.build([0, 1], [1, 2]))
+    options, ids = EngineOptions(max_stimulus=1e25, fractional_stimulus=True), np.array([0], np.uint32)
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    first, problems = reference.state(), list[str]()
+    with engine, engine.closed_loop() as loop:
+        for amount in (9e24, 1.0):
+            amounts = np.array([amount], np.float32)
+            reference.restore(first)
+            engine.restore(first)
+            reference.step(Stimulus(ids, amounts))
+            loop.step(ids, amounts)
+            if reference.state().clamped != (amount > 1):
+                problems.append(f"{amount} is clamped otherwise")
+            problems += [f"{amount}: {name}" for name in reference.state().differences(engine.state())]
+    return problems
+
+
 def check_stuck_loop() -> list[str]:
     """Blocks that lost each other are an error that says so, not an answer."""
     from burstproof.engine.cuda.host.loop_kernel import StayingKernel

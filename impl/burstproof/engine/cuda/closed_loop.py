@@ -166,7 +166,7 @@ class StayingLoop(ClosedLoop):
         if kernel is None:
             return None
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
-        self._kernel = kernel
+        self._kernel, self._clamped = kernel, False
         return kernel
 
     def _number(self, done: int) -> int:

@@ -69,6 +69,12 @@ def _keeping_failure(
     return kept
 
 
+def _interrupted() -> InputError:
+    """What is said of an engine that was interrupted while host and devices shared a burst, until the burst ends."""
+    problem, cure = "the engine was interrupted within a burst", "Create another engine and restore a state"
+    return InputError(problem, where="run", cure=cure)
+
+
 LayOut = Callable[[Network, FixedPoint, int], Devices]
 """A network with room on its devices, of whose added neurons so many at a time stay together."""
 
@@ -85,7 +91,8 @@ class CudaEngine(PackedEngine):
     partition : Partition or None
         How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
     failure : BurstproofError or None
-        Why the engine cannot go on: a device failed, or its memory ran out, while something was under way.
+        Why the engine cannot go on: a device failed, or its memory ran out, while something was under way; or a burst
+        was interrupted of which the host does a part.
     """
 
     backend = "cuda"
@@ -354,8 +361,9 @@ class CudaEngine(PackedEngine):
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         self._usable()
+        self.failure = _interrupted()
         burst = growing.step(number, packed, stimulus.memories_early)
-        self.burst_count = number
+        self.burst_count, self.failure = number, None
         return burst
 
     def _run_ahead(
@@ -370,12 +378,15 @@ class CudaEngine(PackedEngine):
         self._usable()
         with growing.ahead():
             for number in coming:
+                self.failure = _interrupted()
                 early = plan.get(number, NO_STIMULUS).memories_early.tolist()
                 growing.advance(number, packed.get(number), early)
                 self.burst_count = number
                 if progress is not None:
                     growing.settle()
+                    self.failure = None
                     progress(1)
+        self.failure = None
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """One burst of an engine that holds another's network with room: what fired, and the candidates.

@@ -128,6 +128,8 @@ def test_numpy_numbers_are_numbers() -> None:
         ("Rates(float32:step,decay)", (1.0, 2.0), "not a named tuple with the fields that are declared"),
         ("Rates(float32:decay,step)", Rates(1, 2), "not a named tuple with the fields that are declared"),
         ("Rates(float32:step)", 1.0, "not a named tuple with the fields that are declared"),
+        ("Rates(float32:step,decay)", Rates, "not a named tuple with the fields that are declared"),
+        ("Rates(float32:step,decay)", tuple.__new__(Rates, (1,)), "a value does not fit"),
         ("Rates(int32:step,decay)", Rates(1, 0.5), "a value does not fit"),
         ("Rates(float32:step,decay)", Rates(1, np.zeros(2)), "an array where a value is declared"),  # type: ignore[arg-type]
     ],

@@ -22,7 +22,7 @@ from burstproof.engine.cuda.plan.buffers import (
 )
 from burstproof.engine.cuda.plan.columns import narrow_columns
 from burstproof.engine.cuda.plan.features import MOST_CLASSES, MOST_MODULATORS, FeaturePlan, Members, levels_of
-from burstproof.engine.cuda.plan.queues import with_registers, without_queues
+from burstproof.engine.cuda.plan.queues import without_queues
 from burstproof.engine.cuda.plan.streaming import split_buffers
 from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
@@ -127,8 +127,7 @@ def featured(packed: Packed, network: Network, loaded: int, members: Members) ->
     plan = FeaturePlan.of(network, loaded).taken(members)
     sizes = replace(packed.sizes, features=plan.sizes)
     few = plan.sizes.modulators <= MOST_MODULATORS and plan.sizes.classes <= MOST_CLASSES
-    variant = with_registers(replace(packed.variant, extras=key, few_classes=few))
-    return replace(packed, variant=variant, sizes=sizes, feature_plan=plan)
+    return packed.sized(replace(packed.variant, extras=key, few_classes=few), sizes=sizes, feature_plan=plan)
 
 
 def _layout(network: Network, options: EngineOptions, point: FixedPoint, loaded: int) -> Layout:

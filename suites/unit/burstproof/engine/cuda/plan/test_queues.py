@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.options import EngineOptions
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.bench.feature_networks import with_every_feature
+from suites.support.bench.rows import Row
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-12")
 
@@ -72,6 +75,16 @@ def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() 
     delayed = replace(sizes, ring=17)
     assert sized(many.variant, delayed).queues is None
     assert sized(many.variant, delayed, without=frozenset({CALENDAR})).queues is not None
+
+
+def test_a_network_with_features_is_sized_as_one() -> None:
+    row = Row(400, 0.2, synapses_per_neuron=5, kind="parameters")
+    plain = row.network()
+    with mock.patch("burstproof.engine.cuda.plan.queues._MANY_NEURONS", 1):
+        assert pack_network(plain, EngineOptions()).variant.queues is not None
+        featured = pack_network(with_every_feature(plain, 1.0), EngineOptions())
+    assert featured.variant.extras
+    assert featured.variant.queues is None
 
 
 @pytest.mark.parametrize(("bits", "queued"), [(32, False), (64, True)])
