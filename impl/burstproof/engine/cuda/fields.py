@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
@@ -23,6 +23,7 @@ from burstproof.engine.cuda.args import (
     Recall,
     Transmission,
 )
+from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype, uniform_dtype
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -55,23 +56,6 @@ def _field(hint: Any, variant: Variant | ShardVariant | None) -> Field:
     # NDArray[t] stands for ndarray[shape, dtype[t]]; since NumPy 2.5 it is an alias that keeps its own name.
     kind = get_args(parts[1])[0] if origin is np.ndarray else parts[0] if array else hint
     return Field(np.dtype(kind), array)
-
-
-PARAMETERS: Mapping[str, np.dtype[Any]] = {
-    name: np.dtype(np.uint8) if _field(hint, None).dtype == np.bool_ else _field(hint, None).dtype
-    for name, hint in get_type_hints(Parameters).items()
-}
-"""Per-neuron parameters of the rule and their dtypes on a device."""
-
-
-def uniform_dtype(name: str) -> np.dtype[Any]:
-    """Dtype of a parameter that is one value for all neurons."""
-    return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
-
-
-def column_dtype(name: str, narrow: frozenset[str]) -> np.dtype[Any]:
-    """Dtype of a parameter that is a column, where those called ``narrow`` are."""
-    return np.dtype(np.uint8) if name in narrow else PARAMETERS[name]
 
 
 @cache

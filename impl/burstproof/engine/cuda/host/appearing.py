@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
-from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.marks import RESTARTING_MARK, marks_of
+from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import Twin

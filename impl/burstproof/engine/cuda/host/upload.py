@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.countdowns import running_countdowns
-from burstproof.engine.cuda.fields import PARAMETERS, column_dtype
 from burstproof.engine.cuda.host.features import first_contents, kept_potentials
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import marks_of
 from burstproof.engine.cuda.plan.buffers import ring_slots
+from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
 from burstproof.engine.cuda.plan.entries import entry_words, palette_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import pad_rows

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Ids
-from burstproof.engine.cuda.fields import PARAMETERS
+from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.variant import Variant
 
 

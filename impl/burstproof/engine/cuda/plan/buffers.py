@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.cuda.fields import PARAMETERS, column_dtype, dtype_of
+from burstproof.engine.cuda.fields import dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
+from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept

@@ -8,16 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.fields import PARAMETERS, column_dtype
-from burstproof.network.schema import UNLIMITED_FIRES, Parameters
+from burstproof.network.schema import NEURON_FIELDS, UNLIMITED_FIRES, Parameters
+
+PARAMETERS: Mapping[str, np.dtype[Any]] = {
+    name: np.dtype(np.uint8 if NEURON_FIELDS.get(name) is np.bool_ else NEURON_FIELDS.get(name, np.float32))
+    for name in Parameters._fields
+}
+"""Per-neuron parameters of the rule and their dtypes on a device; ``decays`` is no column of the network."""
 
 ALWAYS_READ = frozenset({"decays"})
 """Parameters that every candidate needs."""
 _WORD, _NARROW = 32, 255
+
+
+def uniform_dtype(name: str) -> np.dtype[Any]:
+    """Dtype of a parameter that is one value for all neurons."""
+    return PARAMETERS[name] if PARAMETERS[name].kind == "f" else np.dtype(np.int32)
+
+
+def column_dtype(name: str, narrow: frozenset[str]) -> np.dtype[Any]:
+    """Dtype of a parameter that is a column, where those called ``narrow`` are."""
+    return np.dtype(np.uint8) if name in narrow else PARAMETERS[name]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.fields import PARAMETERS
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
-from burstproof.engine.cuda.plan.columns import ALWAYS_READ
+from burstproof.engine.cuda.plan.columns import ALWAYS_READ, PARAMETERS
 from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
