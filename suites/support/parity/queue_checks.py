@@ -13,10 +13,13 @@ from burstproof.device.open import open_device
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES
 from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
+from suites.support.bench.feature_networks import with_every_feature
+from suites.support.bench.rows import Row
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.train_checks import cuda_engine, recordings_differ
 
@@ -84,6 +87,25 @@ def check_queues_per_owner() -> list[str]:
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
         problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
     return problems
+
+
+def check_queues_of_features() -> list[str]:
+    """Neurons with every feature, and delays, which have queues where no calendar is; from a restored state, too."""
+    row = Row(400, 0.2, synapses_per_neuron=5, kind="parameters")
+    featured = with_every_feature(row.network(), 1.0)
+    delays = np.resize(np.array([1, 3], featured.synapses.delay_bursts.dtype), featured.synapse_count)
+    network = featured.replace(synapses=replace(featured.synapses, delay_bursts=delays))
+    options = EngineOptions(cuda=CudaOptions(batch_length=3))
+    with queues_of(room=1 << 12):
+        variant = pack_network(network, options).variant
+        if variant.queues is None or not variant.extras:
+            return ["there are no queues, or no features"]
+        reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+        problems = recordings_differ(reference.run(4, row.start), engine.run(4, row.start))
+        problems += reference.state().differences(engine.state())
+        engine.restore(reference.state())
+        problems += recordings_differ(reference.run(2), engine.run(2))
+        return problems + list(reference.state().differences(engine.state()))
 
 
 def check_bins_that_are_full() -> list[str]:
