@@ -37,7 +37,7 @@ NIGHTLY = 10_000
 WGPU_CASES = 40
 """A software adapter takes a second for what a core does in a few milliseconds."""
 
-CUDA_FAMILIES, CUDA_VARIANTS = 20, 25
+CUDA_FAMILIES, CUDA_VARIANTS = 20, 29
 """Kernels compile for each variant, in seconds; so the cases for CUDA have no more than these."""
 
 

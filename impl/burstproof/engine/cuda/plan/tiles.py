@@ -18,7 +18,7 @@ _RING_BYTES = 24 << 20
 _CALENDAR_BYTES = 16 << 30
 """Most memory for a calendar."""
 _MOST_TILES = 5
-"""Of a bucket: up to so many, of sums of at most 32 bits, a calendar was faster than queues per owner on an H200."""
+"""Of a bucket: with more, queues per owner are kept; with up to so many, a calendar was faster on an H200."""
 CALENDAR, ROOMY_CALENDAR, QUEUES = "calendar", "roomy calendar", "queues"
 """What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
@@ -89,7 +89,7 @@ def _with_calendar(variant: Variant, sizes: NetworkSizes, *, roomy: bool) -> Var
     tiles = 1
     if sizes.neurons * cell > _UNTILED_BYTES:
         tiles = -(-sizes.neurons // (1 << (int(_TILE_BYTES / cell).bit_length() - 1)))
-    most = 1 if variant.extras or variant.word.bits > WORD_BITS else _MOST_TILES
+    most = 1 if variant.extras else _MOST_TILES
     few = tiles <= most and sizes.static_entries < 1 << 32 and not variant.word.beside
     for choice in [made] * (roomy and tiles == 1) + [replace(made, calendar_tiles=tiles)] * few:
         needed = calendar_shift(sizes, choice) + sizes.largest_contribution.bit_length() + 1

@@ -87,13 +87,6 @@ def test_a_network_with_features_is_sized_as_one() -> None:
     assert featured.variant.queues is None
 
 
-@pytest.mark.parametrize(("bits", "queued"), [(32, False), (64, True)])
-def test_delays_of_wide_sums_have_queues_instead_of_a_calendar_in_tiles(bits: int, queued: bool) -> None:
-    small = packed(5 * _MILLION, **DELAYS)
-    variant = sized(replace(small.variant, word=Word(bits, 8)), small.sizes)
-    assert (variant.queues is not None, variant.calendar > 0) == (queued, not queued)
-
-
 def test_owners_take_turns_of_equal_length() -> None:
     sizes = replace(packed(5 * _MILLION, **FRACTIONS).sizes, ring=2)
     queues = sized(packed(5 * _MILLION, **FRACTIONS).variant, sizes).queues
