@@ -8,7 +8,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from reports.judge.difference import Difference, page_tails, runs_difference, student_tail
+from reports.judge.difference import Change, Difference, page_tails, runs_difference, student_tail
 from reports.judge.shared_spread import LEAST_FIGURES, shared_tails
 
 pytestmark = pytest.mark.requirement("RE-4")
@@ -87,3 +87,12 @@ def test_few_figures_and_such_without_noise_keep_their_own_p_values() -> None:
     many = page_tails([*few, steady, one(0.01)])
     assert many[LEAST_FIGURES - 1] == own[-1]
     assert all(mine != shared for mine, shared in zip(own[:-1], many[: LEAST_FIGURES - 1], strict=True))
+
+
+def test_a_difference_within_one_pair_of_runs_has_no_place_on_the_page() -> None:
+    found = Difference(Change.SAME, 1.0, None)
+    assert (found.error, found.freedom) == (0.0, 0)
+    draw = np.random.default_rng(6)
+    logs = [[(n, math.exp(0.01 * float(draw.standard_normal()))) for n in range(10)] for _ in range(LEAST_FIGURES)]
+    noisy = [runs_difference(runs[0::2], runs[1::2]) for runs in logs]
+    assert page_tails([*noisy, found]) == [*page_tails(noisy), (1.0, 1.0)]
