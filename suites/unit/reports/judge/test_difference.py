@@ -13,6 +13,7 @@ import pytest
 from burstproof.errors import InputError
 from reports.judge.difference import (
     Change,
+    Difference,
     are_interleaved,
     centre,
     change_of,
@@ -327,3 +328,8 @@ def test_the_widest_interval_that_there_is() -> None:
     found = difference(base, new).interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx((1.2 / 1.03, 1.25 / 1.0), rel=1e-12)
+
+
+def test_a_difference_without_runs_says_neither_error_nor_freedom() -> None:
+    found = Difference(Change.SAME, 1.0, None)
+    assert (found.error, found.freedom) == (0.0, 0)
