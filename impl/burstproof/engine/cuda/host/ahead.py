@@ -1,8 +1,8 @@
-"""Networks in which neurons or synapses appear, whose next burst is under way while memories of the last one live on.
+"""The device runs the next burst while the host updates the memories of the last one.
 
-What reaches a burst from memories is known as soon as the one before it has ended, where it comes through synapses of
-the host alone: the device need not wait until these have learnt and memories were made and forgotten. A kernel stays
-on the device meanwhile (``cuda.closed_loop``), which says who fired, but not with which potential.
+Memories reach neurons through synapses that the host keeps. What these carry into a burst is known as soon as the burst
+before it has ended, so the device need not wait until synapses have learnt and memories were made and forgotten. The
+kernel of a closed loop stays on the device (``cuda.closed_loop``); it reports who fired, but no potentials.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS
 
 
 class _Unsettled(NamedTuple):
-    """A burst whose memories have not lived on: what fired by area, and which areas inject ``early``."""
+    """A burst whose memories are not updated yet: what fired by area, and which areas inject ``early``."""
 
     burst: int
     fired: dict[int, Fired]
@@ -39,7 +39,7 @@ class _Unsettled(NamedTuple):
 
 
 class GrowingOnDevices(GrowingShards[Room[E]]):
-    """Shards on devices, ``held``; without lists to give back, bursts run ahead of the machine's memories."""
+    """Shards on devices, ``held``; if nothing is recorded, a burst starts before memories of the last are updated."""
 
     def __init__(self, network: Network, fixed_point: FixedPoint, held: Room[E]) -> None:
         super().__init__(network, fixed_point, held)
@@ -75,7 +75,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
             self.step(number, stimulus, np.array(early, np.uint32))
 
     def settle(self) -> None:
-        """Let the memories of the last burst live on; only twins add to what it carries into the next one."""
+        """Update the memories of the last burst; only twins add to what it carries into the next one."""
         last, self._unsettled = self._unsettled, None
         if last is not None:
             sums = [self._arriving] if len(self._arriving[0]) else []

@@ -1,7 +1,7 @@
 """How parameters and state of neurons lie on a device.
 
-Columns of 16 bits take 8 where no value can exceed 255. Where most candidates sleep (``Variant.sleeps``), what only the
-others read lies together: columns would cost each of those a sector of memory for every parameter.
+Columns of 16 bits take 8 where no value can exceed 255. Where most candidates sleep (``Variant.sleeps``), the
+parameters that only the others read form one record per neuron. As columns, each would cost a sector of memory.
 """
 
 from __future__ import annotations

@@ -33,9 +33,9 @@ _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 _MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
-"""Without delays they were from so many neurons on, too, where sums are wider than that; at 1 M they were slower."""
+"""Without delays, queues were also faster for so many neurons if sums have more bits than this; for 1 M slower."""
 _FEW_TURNS = 4
-"""Up to so many owners, one after another, on a multiprocessor all have turns; with more the last turn costs little."""
+"""Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
 
 def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:

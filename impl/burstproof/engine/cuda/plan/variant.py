@@ -146,7 +146,7 @@ class Variant:
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
     uniform : frozenset of str
-        Parameters (``args.PARAMETERS``) that are unused, or one value for all neurons.
+        Parameters (``plan.columns.PARAMETERS``) that are unused, or one value for all neurons.
     narrow : frozenset of str
         Columns of 16 bits, parameters or ``countdowns`` and ``counts``, that take 8: no value can exceed 255.
     extras : ExtrasKey
