@@ -253,7 +253,7 @@ def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
     for stage in record.stages:
-        verdicts = [case_verdict(case, record.judgements) for case in record.cases if case.stage == stage.stage]
+        verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in record.cases if case.stage == stage.stage]
         counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
         yield StageCard(stage, stage_verdict(record, stage), bars)
@@ -262,12 +262,12 @@ def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
 def _findings(record: RunRecord) -> tuple[Finding, ...]:
     found: dict[tuple[str, Verdict, tuple[str, ...]], list[CaseResult]] = {}
     for case in record.cases:
-        verdict = case_verdict(case, record.judgements)
+        verdict = case_verdict(case, record.judgements_of(case.case))
         if verdict in (Verdict.PASS, Verdict.SKIPPED):
             continue
         reasons = [case.reason] if case.reason and case.outcome is not Outcome.PASSED else []
-        for judged in record.judgements:
-            if judged.case == case.case and judged.judgement.verdict is not Verdict.PASS:
+        for judged in record.judgements_of(case.case):
+            if judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
                 reasons.append(f"{judged.measurement}: {units.typeset(judged.judgement.text)}{source}")
         found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)

@@ -190,10 +190,10 @@ def _not_passed(record: RunRecord) -> list[str]:
     """Return one line per reason, with the first case that it holds for."""
     found: dict[tuple[str, str], list[str]] = {}
     for case in record.cases:
-        verdict = case_verdict(case, record.judgements)
+        verdict = case_verdict(case, record.judgements_of(case.case))
         if verdict in _BAD:
-            judged = [one for one in record.judgements if one.case == case.case]
-            texts = [f"{one.measurement}: {one.judgement.text}" for one in judged if one.judgement.verdict in _BAD]
+            bad = [one for one in record.judgements_of(case.case) if one.judgement.verdict in _BAD]
+            texts = [f"{one.measurement}: {one.judgement.text}" for one in bad]
             why = "; ".join(filter(None, [case.reason[:300], *texts]))
             found.setdefault((verdict.value, why), []).append(case.case)
     return [f"  {verdict} {_and_more(cases)}: {why}" for (verdict, why), cases in found.items()]

@@ -70,7 +70,7 @@ def _verdicts(records: Sequence[RunRecord]) -> dict[str, Verdict]:
     found: dict[str, list[Verdict]] = {}
     for record in records:
         for case in record.cases:
-            found.setdefault(case.case, []).append(case_verdict(case, record.judgements))
+            found.setdefault(case.case, []).append(case_verdict(case, record.judgements_of(case.case)))
     return {case: worst(verdicts) for case, verdicts in found.items()}
 
 

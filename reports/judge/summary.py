@@ -77,7 +77,7 @@ class Summary:
 
 def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summary:
     """Count a run; ``rows`` saves tracing twice."""
-    verdicts = [(case, case_verdict(case, record.judgements)) for case in record.cases]
+    verdicts = [(case, case_verdict(case, record.judgements_of(case.case))) for case in record.cases]
     skipped = [case for case, verdict in verdicts if verdict is Verdict.SKIPPED]
     others = [case for case in skipped if not is_left_out(case)]
     return Summary(

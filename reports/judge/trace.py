@@ -51,7 +51,11 @@ class TraceRow:
 
 def trace(record: RunRecord) -> tuple[TraceRow, ...]:
     """One row per requirement, in the order of the contract, whether or not anything bore on it."""
-    return tuple(_row(requirement, record) for requirement in load_requirements())
+    bearing: dict[str, list[CaseResult]] = {}
+    for case in record.cases:
+        for name in _carried(case) | set(case.bears_on):
+            bearing.setdefault(name, []).append(case)
+    return tuple(_row(requirement, bearing.get(requirement.id, []), record) for requirement in load_requirements())
 
 
 def unknown_ids(record: RunRecord) -> tuple[str, ...]:
@@ -66,8 +70,7 @@ def _carried(case: CaseResult) -> set[str]:
     return measured | set(case.requirements)
 
 
-def _row(requirement: Requirement, record: RunRecord) -> TraceRow:
-    bearing = [case for case in record.cases if requirement.id in _carried(case) | set(case.bears_on)]
+def _row(requirement: Requirement, bearing: list[CaseResult], record: RunRecord) -> TraceRow:
     cases = [case for case in bearing if proves(case, requirement)]
     names = [m.name for case in cases for m in case.measurements if _bears(requirement.id, case, m.requirements)]
     status, reason = _status(requirement, cases, bearing, record)
@@ -90,7 +93,7 @@ def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
 def _status(
     requirement: Requirement, cases: list[CaseResult], bearing: list[CaseResult], record: RunRecord
 ) -> tuple[Status, str]:
-    judged = [(case, case_verdict(case, record.judgements)) for case in bearing]
+    judged = [(case, case_verdict(case, record.judgements_of(case.case))) for case in bearing]
     for status, *bad in (Status.FAILED, Verdict.FAIL), (Status.UNDECIDED, Verdict.ERROR, Verdict.AMBIGUOUS):
         hit = [case for case, verdict in judged if verdict in bad]
         if hit:

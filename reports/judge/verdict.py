@@ -117,7 +117,7 @@ def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> V
 def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
     """Verdict of a planned stage: ERROR if it did not finish, was narrowed, or has an open gate and ran nothing."""
     cases = [case for case in record.cases if case.stage == stage.stage]
-    verdicts = [case_verdict(case, record.judgements) for case in cases]
+    verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in cases]
     if stage.problem or stage.deselected or (stage.gate_open and not cases):
         verdicts.append(Verdict.ERROR)
     return worst(verdicts)
@@ -127,7 +127,7 @@ def run_verdict(record: RunRecord) -> Verdict:
     """Verdict of a run; an unfinished one is an ERROR at least."""
     planned = {stage.stage for stage in record.stages}
     verdicts = [stage_verdict(record, stage) for stage in record.stages]
-    verdicts += [case_verdict(case, record.judgements) for case in record.cases if case.stage not in planned]
+    verdicts += [case_verdict(case, record.judgements_of(case.case)) for case in record.cases if case.stage not in planned]
     if not record.finished_utc:
         verdicts.append(Verdict.ERROR)
     return worst(verdicts)

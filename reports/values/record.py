@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from burstproof.errors import InputError
@@ -193,6 +194,17 @@ class RunRecord:
     def by_place(self) -> dict[tuple[str, int], Measurement]:
         """Every measurement under the case and index by which judgements refer to it."""
         return {(case.case, i): measurement for case in self.cases for i, measurement in enumerate(case.measurements)}
+
+    def judgements_of(self, case: str) -> tuple[JudgedMeasurement, ...]:
+        """Its judgements, in their order."""
+        return self._judgements_by_case.get(case, ())
+
+    @cached_property
+    def _judgements_by_case(self) -> Mapping[str, tuple[JudgedMeasurement, ...]]:
+        found: dict[str, list[JudgedMeasurement]] = {}
+        for judged in self.judgements:
+            found.setdefault(judged.case, []).append(judged)
+        return {case: tuple(judgements) for case, judgements in found.items()}
 
 
 def attach(folder: Path, name: str) -> Attachment:

@@ -99,7 +99,8 @@ def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert all(row.row in said for row in measured)
         assert all(f"not measured: {why}" in said for why, _ in open_goals(rows))
         assert sum(line.strip().split(" ")[1:4] == ["goals", "not", "measured:"] for line in said.splitlines()) == 1
-    assert all(row.row in printed(capsys, "goals", folder, "--all") for row in rows)
+    every = printed(capsys, "goals", folder, "--all")
+    assert all(row.row in every for row in rows)
 
 
 def printed(capsys: pytest.CaptureFixture[str], action: str, *arguments: object) -> str:
