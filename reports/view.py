@@ -253,7 +253,8 @@ def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
     for stage in record.stages:
-        verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in record.cases if case.stage == stage.stage]
+        cases = [case for case in record.cases if case.stage == stage.stage]
+        verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in cases]
         counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
         yield StageCard(stage, stage_verdict(record, stage), bars)

@@ -61,9 +61,11 @@ def fetch_nox(folder: Path) -> tuple[str | None, str]:
     if python.is_file() and not _problem([str(python), "-c", "import nox"]):
         return str(python), ""
     print(f"noxfile: installing nox into {folder.name}", file=sys.stderr, flush=True)
+    ours = find_spec("pip") is not None  # it installs elsewhere, too: an environment without a pip is made at once
+    pip = [sys.executable, "-m", "pip", "--python", str(python)] if ours else [str(python), "-m", "pip"]
     for command in (
-        [sys.executable, "-m", "venv", "--clear", str(folder)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", NOX],
+        [sys.executable, "-m", "venv", "--clear", *(["--without-pip"] if ours else []), str(folder)],
+        [*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", NOX],
     ):
         problem = _problem(command)
         if problem:

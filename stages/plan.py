@@ -5,8 +5,8 @@ Importing this module needs nothing but the standard library, so that the noxfil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import PurePosixPath
 
 NO_GATE = "none"
@@ -139,7 +139,12 @@ STAGES: tuple[Stage, ...] = (
 PLAN: tuple[Stage, ...] = (HARNESS, *STAGES)
 
 
-def stage_of(path: str, plan: Iterable[Stage] = PLAN) -> str | None:
+def stage_of(path: str, plan: tuple[Stage, ...] = PLAN) -> str | None:
     """Return the name of the stage whose suites hold ``path``, a node id or a file relative to the checkout."""
-    file = PurePosixPath(path.split("::", 1)[0])
+    return _stage_of_file(path.split("::", 1)[0], plan)
+
+
+@cache
+def _stage_of_file(path: str, plan: tuple[Stage, ...]) -> str | None:
+    file = PurePosixPath(path)
     return next((s.name for s in plan if any(file.is_relative_to(folder) for folder in s.suites)), None)

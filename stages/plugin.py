@@ -6,6 +6,7 @@ case is written to ``PATH`` as it ends; under pytest-xdist the controller alone 
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -86,6 +87,20 @@ def _configure_results(config: pytest.Config) -> None:
         config.pluginmanager.register(CollectionNotes(Path(collected), without), "burstproof-collection")
     if results is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(CaseCollector(ResultLines(Path(results))), "burstproof-collector")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while modules are imported, and never among what they made: it stays to the end anyway."""
+    outermost = gc.isenabled() and not gc.get_freeze_count()
+    if outermost:
+        gc.disable()
+    try:
+        return (yield)
+    finally:
+        if outermost:
+            gc.enable()
+            gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

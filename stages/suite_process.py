@@ -262,9 +262,11 @@ def _wait(
             now = files.results.stat().st_size if files.results.is_file() else 0
             if now != size:
                 size, since = now, time.monotonic()
-            quiet_s = longest_limit_s(files.collected, stage.case_limit_s) + WATCHDOG_S + _GRACE_S
-            if time.monotonic() - since > quiet_s:
-                return f"ended after {quiet_s:g} s in which no case began or ended"
+            quiet_s, allowance_s = time.monotonic() - since, WATCHDOG_S + _GRACE_S
+            if quiet_s > stage.case_limit_s + allowance_s:
+                limit_s = longest_limit_s(files.collected, stage.case_limit_s) + allowance_s
+                if quiet_s > limit_s:
+                    return f"ended after {limit_s:g} s in which no case began or ended"
             tick()
         else:
             return ""

@@ -127,7 +127,8 @@ def run_verdict(record: RunRecord) -> Verdict:
     """Verdict of a run; an unfinished one is an ERROR at least."""
     planned = {stage.stage for stage in record.stages}
     verdicts = [stage_verdict(record, stage) for stage in record.stages]
-    verdicts += [case_verdict(case, record.judgements_of(case.case)) for case in record.cases if case.stage not in planned]
+    others = (case for case in record.cases if case.stage not in planned)
+    verdicts += [case_verdict(case, record.judgements_of(case.case)) for case in others]
     if not record.finished_utc:
         verdicts.append(Verdict.ERROR)
     return worst(verdicts)

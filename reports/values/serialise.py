@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _Place: TypeAlias = "str | tuple[_Place, str | int]"
-"""Where a value stands: the name of the whole, or a place and the field or index in it; in words only if it is wrong."""
+"""Where a value stands: the name of the whole, or a place and the field or index in it; put into words on errors."""
 _Reader: TypeAlias = Callable[[object, _Place], object]
 
 _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
