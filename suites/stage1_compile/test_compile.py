@@ -91,15 +91,15 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
 def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
     """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
     from burstproof.compile.resources import instructions_of
-    from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from suites.support.compile.survey import images_of
 
     propagating = []
-    for spec in catalogue(variants[variant]):
-        if spec.name.startswith(("propagate", "burst", "send")):
-            propagating.append(spec.name)
-            found = instructions_of(compile_kernel(spec.name, spec.function, spec.signature, (9, 0)))
+    for name, image in images_of(variants[variant], (9, 0)).items():
+        if name.startswith(("propagate", "burst", "send")):
+            propagating.append(name)
+            found = instructions_of(image)
             assert found is not None
-            where = {"variant": variant, "kernel": spec.name, "capability": "9.0"}
+            where = {"variant": variant, "kernel": name, "capability": "9.0"}
             measure("kernel.reductions", found.reductions, "1", conditions=where)
             measure("kernel.reading_atomics", found.atomics, "1", conditions=where)
             assert found.reductions > 0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,19 @@ from suites.support.compile.variants import chosen_variants
 BASELINE = Path(__file__).parents[3] / "reports" / "baselines" / "kernel_resources.json"
 
 
-def compile_variant(variant: Variant, capability: Capability) -> dict[str, Resources]:
-    """Resources of every kernel of ``variant`` as it is built for ``capability``, by kernel name."""
+@cache
+def images_of(variant: Variant, capability: Capability) -> Mapping[str, Image]:
+    """Every kernel of ``variant`` as it is built for ``capability``, by name; a process compiles it once."""
     if variant.fused is not None:
         variant = replace(variant, overlapped=capability >= OVERLAP_CAPABILITY)
     return {
-        spec.name: resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
-        for spec in catalogue(variant)
+        spec.name: compile_kernel(spec.name, spec.function, spec.signature, capability) for spec in catalogue(variant)
     }
+
+
+def compile_variant(variant: Variant, capability: Capability) -> dict[str, Resources]:
+    """Resources of every kernel of ``variant`` as it is built for ``capability``, by kernel name."""
+    return {name: resources_of(image) for name, image in images_of(variant, capability).items()}
 
 
 def key(variant: str, kernel: str, capability: Capability) -> str:
