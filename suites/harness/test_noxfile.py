@@ -372,6 +372,20 @@ def test_a_nox_that_cannot_be_fetched_is_reported_with_pips_last_word(tmp_path: 
     assert problem
 
 
+@pytest.mark.parametrize("pip", [None, "here"])
+def test_the_environment_of_nox_is_made_without_a_pip_where_there_is_one(
+    pip: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "find_spec", lambda name: pip if name == "pip" else None)
+    monkeypatch.setattr(bootstrap, "_problem", lambda command: asked.append(list(command)) or "")
+    python, _ = bootstrap.fetch_nox(tmp_path)
+    made, installed = asked
+    assert ("--without-pip" in made) == (pip is not None)
+    by = [sys.executable, "-m", "pip", "--python", python] if pip else [python, "-m", "pip"]
+    assert installed[: len(by) + 1] == [*by, "install"]
+
+
 def test_the_noxfile_names_the_python_it_needs() -> None:
     """It parses on Python 3.6, so that an old interpreter reaches the sentence."""
     import ast
