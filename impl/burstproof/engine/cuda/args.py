@@ -357,14 +357,20 @@ class Queues(NamedTuple):
     """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
 
     ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
-    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold.
+    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold. Where later
+    contributions are put off to buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows;
+    ``bucket_counts`` count those beyond it, too.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
     queue_lengths: Ids
     queue_spills: Ids
     contributions: Contributions
+    bucket_targets: Targets
+    bucket_contributions: Contributions
+    bucket_counts: Ids
     queue_room: np.uint32
+    bucket_room: np.uint32
 
 
 class Exchange(NamedTuple):

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
-from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift, queue_room, ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import (
+    bucket_room,
+    calendar_room,
+    calendar_shift,
+    queue_room,
+    ring_slots,
+    slot_stride,
+)
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import ENQUEUE_BLOCKS, ENQUEUE_THREADS
@@ -93,6 +100,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
         "queue_room": queue_room(sizes, variant),
+        "bucket_room": bucket_room(sizes, variant),
         "calendar_room": calendar_room(sizes, variant),
         "calendar_shift": calendar_shift(sizes, variant),
         "unit": point.unit,

@@ -11,6 +11,7 @@ from functools import lru_cache
 from burstproof.engine.cuda.kernels.burst import make_burst
 from burstproof.engine.cuda.kernels.deferred import make_settle
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
+from burstproof.engine.cuda.kernels.enqueue import make_enqueue
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
@@ -19,7 +20,6 @@ from burstproof.engine.cuda.kernels.modulators import make_modulate
 from burstproof.engine.cuda.kernels.owners import make_owners_burst
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
-from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec

@@ -34,12 +34,16 @@ _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 _MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
 """Without delays, queues were also faster for so many neurons if sums have more bits than this; for 1 M slower."""
+_MOST_ENTRIES = 1 << 32
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
 
-def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` with queues per owner where they pay and hold every sum, else as it is."""
+def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) -> Variant:
+    """``variant`` with queues per owner where they pay and hold every sum, else as it is.
+
+    Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own.
+    """
     variant = without_queues(variant)
     if variant.fused is None or not _pays(variant, sizes):
         return variant
@@ -57,7 +61,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
         return variant
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
     room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
-    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
+    puts_off = buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
+    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused, puts_off)
     word = Word(32) if variant.word.packed else variant.word
     return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
 
@@ -87,9 +92,9 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
     slot = sizes.neurons * variant.word.bits // 8
-    if sizes.ring > 2:
-        return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
     many = sizes.neurons >= _MANY_NEURONS and variant.word.bits > _NARROW_BITS
+    if sizes.ring > 2:
+        return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= _LEAST_DELAYED_SLOT)
     return not variant.extras and (many or slot >= _LEAST_SLOT)
 
 

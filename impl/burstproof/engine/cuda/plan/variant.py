@@ -55,6 +55,8 @@ class OwnerQueues:
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
+    puts_off : bool
+        Contributions with delays above 1 are put off to buckets (``kernels.buckets``).
     """
 
     owners: int
@@ -65,6 +67,7 @@ class OwnerQueues:
     bin_room: int
     word: Word
     shape: FusedShape
+    puts_off: bool = False
 
     @property
     def entry_bytes(self) -> int:
