@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so.
+    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so, ``decay`` unless ``leaks_ahead`` does.
     """
 
     word: Added
@@ -53,6 +53,7 @@ class Loaded(NamedTuple):
     rc: npt.NDArray[np.int32]
     cc: npt.NDArray[np.int32]
     mark: Bytes
+    decay: Floats
     traits: Traits
 
 
@@ -118,7 +119,7 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)
     refractory, counts_decide = features.refractory_periods, features.counts_decide
-    mixed = features.restarts and shard.marks_ahead
+    mixed, leaks_ahead = features.restarts and shard.marks_ahead, shard.leaks_ahead
     featured, find_traits = variant.extras.by_neuron and shard.marks_ahead, make_find_traits(variant)
 
     def keep_traits(place: int, found: Traits, loaded: Loaded) -> None:
@@ -140,6 +141,8 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
                 loaded.cc[p] = np.int32(state.counts[neuron])
             if mixed:
                 loaded.mark[p] = state.marks[neuron]
+            if leaks_ahead:
+                loaded.decay[p] = neurons.parameters.decays[neuron]
             if featured:
                 keep_traits(p, find_traits(neuron, neurons.extras), loaded)
 
@@ -153,7 +156,7 @@ def make_hand_over() -> Callable[..., Any]:
     def hand_over(p: int, place: int, loaded: Loaded) -> None:
         traits = loaded.traits
         loaded.v[place], loaded.rc[place], loaded.cc[place] = loaded.v[p], loaded.rc[p], loaded.cc[p]
-        loaded.mark[place] = loaded.mark[p]
+        loaded.mark[place], loaded.decay[place] = loaded.mark[p], loaded.decay[p]
         traits.kind[place], traits.train[place] = traits.kind[p], traits.train[p]
         traits.rate[place], traits.leak[place] = traits.rate[p], traits.leak[p]
 
@@ -258,7 +261,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
+    counted = shard.eager or shard.ahead
+    neuron_burst, seed_of = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead), make_seed(shard)
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -316,7 +320,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p])
+        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.decay[p])
         joins, potential, is_given = neuron_burst(
             neuron,
             seed,

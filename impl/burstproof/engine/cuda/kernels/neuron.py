@@ -28,10 +28,11 @@ class Found(NamedTuple):
     rc: np.int32
     cc: np.int32
     mark: np.uint8
+    decay: np.float32
 
 
-def make_own(variant: Variant) -> Callable[..., Any]:
-    """``own(parameters, neuron, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
+def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
+    """``own(parameters, neuron, found, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
 
     What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
     threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
@@ -46,12 +47,20 @@ def make_own(variant: Variant) -> Callable[..., Any]:
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
     def own(
-        parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool, sleeps: bool, leaking: bool
+        parameters: Parameters,
+        neuron: np.uint32,
+        found: Found,
+        limit: np.int32,
+        accumulates: bool,
+        sleeps: bool,
+        leaking: bool,
     ) -> Any:
         ceiling, decay, excitability = no_limit, one, one
         period, snooze = np.int32(0), np.int32(0)
         threshold = never
-        if leaks and not leaking:
+        if leaks_ahead:
+            decay = found.decay
+        elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
         if not sleeps:
             if limits:
@@ -89,15 +98,14 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., Any]:
+def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch
-    path is emulated in this burst, ``counted`` that the count was found, too,
-    ``marked`` that the mark was.
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst, ``counted`` that
+    the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
-    rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
+    rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant, leaks_ahead), make_restarts(variant)
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
     twins_differ, unclamped = features.clamp_potentials and variant.extras.replays, candidate
     if twins_differ:
@@ -158,7 +166,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
             if restarts:
                 v = silent
             leaking = homeostats and (adapted.flags & leaks) != none
-            own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
+            own = own_of(parameters, neuron, found, limit, accumulating, asleep, leaking)
             if adapts:
                 own = in_force(own, adapted, neuron, classes, extras)
             x = np.float32(np.float32(found.total) * network.unit)

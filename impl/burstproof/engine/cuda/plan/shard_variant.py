@@ -86,8 +86,18 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks: wide words leave no registers."""
-        return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
+        """Whether that state includes marks: wide words leave no registers, but to owners."""
+        variant = self.variant
+        return self.ahead and (variant.queues is None and variant.word.bits <= 32 or self._owns_plain_neurons)
+
+    @property
+    def leaks_ahead(self) -> bool:
+        """Whether it includes what is left of a potential in a burst."""
+        return self._owns_plain_neurons and self.variant.features.decays and "decays" not in self.uniform
+
+    @property
+    def _owns_plain_neurons(self) -> bool:
+        return self.variant.queues is not None and not self.extras
 
     @property
     def recalled(self) -> int:
