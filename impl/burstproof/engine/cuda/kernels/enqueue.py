@@ -146,7 +146,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
     queues = variant.queues
     assert queues is not None
-    threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.puts_off
+    threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
     longest, turns, count_turns = (
         np.uint32(variant.recalled),
         np.uint32(lists_kept(variant) - 1),

@@ -105,7 +105,11 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
     the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were.
     """
     features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
-    rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant, leaks_ahead), make_restarts(variant)
+    rules, own_of, restarts_of = (
+        make_rules(features, cuda.jit(device=True)),
+        make_own(variant, leaks_ahead),
+        make_restarts(variant),
+    )
     candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
     twins_differ, unclamped = features.clamp_potentials and variant.extras.replays, candidate
     if twins_differ:

@@ -391,9 +391,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 
 
-def make_sort_parts(
-    variant: Variant, queues: OwnerQueues, threads: int, whole: bool = False
-) -> Callable[..., Any]:
+def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: bool = False) -> Callable[..., Any]:
     """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window.
 
     ``whole``: there is one part, of a bucket.

@@ -137,7 +137,7 @@ def place_synapses(packed: Packed, available: int) -> Packed:
         Bytes that the engine may take on the device.
     """
     queues = packed.variant.queues
-    if queues is not None and queues.puts_off and MemoryPlan.of(packed).total_bytes > available:
+    if queues is not None and queues.rows_put_off and MemoryPlan.of(packed).total_bytes > available:
         packed = packed.lacking(BUCKETS)
     variant = packed.variant
     if variant.calendar and not variant.calendar_tiles and 2 * MemoryPlan.of(packed).total_bytes > available:

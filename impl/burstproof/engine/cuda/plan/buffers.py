@@ -277,7 +277,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
         specs.add("queue_lengths", SPACING * variant.queues.owners)
         specs.add("queue_spills", variant.queues.owners)
-        buckets = lists_kept(variant) if variant.queues.puts_off else 0
+        buckets = lists_kept(variant) if variant.queues.rows_put_off else 0
         specs.add("bucket_targets", buckets * bucket_room(sizes, variant), dtype=variant.target)
         amounts = 0 if variant.target_bits else buckets * bucket_room(sizes, variant)
         specs.add("bucket_contributions", amounts, dtype=variant.contribution)
@@ -293,7 +293,7 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
 
 def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
     """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, if there is room."""
-    if variant.queues is None or not variant.queues.puts_off:
+    if variant.queues is None or not variant.queues.rows_put_off:
         return 0
     entry = 4 if variant.target_bits else 4 + variant.contribution_bits // 8
     within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // lists_kept(variant)

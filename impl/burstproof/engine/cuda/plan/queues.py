@@ -61,8 +61,9 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
         return variant
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
     room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
-    puts_off = buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
-    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused, puts_off)
+    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
+    if buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES:
+        queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
     return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
 
@@ -96,6 +97,12 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if sizes.ring > 2:
         return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= _LEAST_DELAYED_SLOT)
     return not variant.extras and (many or slot >= _LEAST_SLOT)
+
+
+def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
+    """Rows whose entries, sources and places by delay take so many ``numbers`` of shared memory."""
+    places = 1 << max(sizes.ring - 2, 0).bit_length()
+    return numbers // (1 + places + sizes.longest_row * (1 if variant.target_bits else 2))
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

@@ -58,7 +58,7 @@ def sized(
     queued = (
         with_queues(variant, sizes, buckets=BUCKETS not in without) if recalls and QUEUES not in without else variant
     )
-    if far and CALENDAR not in without and not (queued.queues and queued.queues.puts_off):
+    if far and CALENDAR not in without and not (queued.queues and queued.queues.rows_put_off):
         variant = _with_calendar(variant, sizes, roomy=ROOMY_CALENDAR not in without)
     variant = variant if variant.calendar else queued
     tiles, recalled = 0, 0

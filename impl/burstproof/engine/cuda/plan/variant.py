@@ -55,8 +55,9 @@ class OwnerQueues:
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
-    puts_off : bool
-        Contributions with delays above 1 are put off to buckets (``kernels.buckets``).
+    rows_put_off : int
+        Rows that a block puts off to buckets at a time (``kernels.buckets``); 0 where there are none, since no delay is
+        above 1, or fired lists are read again.
     """
 
     owners: int
@@ -67,7 +68,7 @@ class OwnerQueues:
     bin_room: int
     word: Word
     shape: FusedShape
-    puts_off: bool = False
+    rows_put_off: int = 0
 
     @property
     def entry_bytes(self) -> int:
