@@ -225,8 +225,8 @@ class Variant:
 
     @property
     def record(self) -> Record:
-        """Parameters of a neuron that lie together; features change columns."""
-        return record_of(self.uniform, self.narrow) if self.may_sleep and not self.extras else NO_RECORD
+        """Parameters of a neuron that lie together."""
+        return record_of(self.uniform, self.narrow) if self.sleeps else NO_RECORD
 
     @property
     def tables(self) -> bool:
