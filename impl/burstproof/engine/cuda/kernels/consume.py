@@ -26,7 +26,7 @@ from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
@@ -123,8 +123,7 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
 
     def keep_traits(place: int, found: Traits, loaded: Loaded) -> None:
         traits = loaded.traits
-        traits.kind[place], traits.train[place] = found.kind, found.train
-        traits.rate[place], traits.leak[place] = found.rate, found.leak
+        traits.kind[place], traits.rate[place], traits.leak[place] = found.kind, found.rate, found.leak
 
     keep_traits = cuda.jit(device=True)(keep_traits)
 
@@ -154,8 +153,7 @@ def make_hand_over() -> Callable[..., Any]:
         traits = loaded.traits
         loaded.v[place], loaded.rc[place], loaded.cc[place] = loaded.v[p], loaded.rc[p], loaded.cc[p]
         loaded.mark[place] = loaded.mark[p]
-        traits.kind[place], traits.train[place] = traits.kind[p], traits.train[p]
-        traits.rate[place], traits.leak[place] = traits.rate[p], traits.leak[p]
+        traits.kind[place], traits.rate[place], traits.leak[place] = traits.kind[p], traits.rate[p], traits.leak[p]
 
     return cuda.jit(device=True)(hand_over)  # type: ignore[no-any-return]
 
@@ -271,7 +269,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
     traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
-    able, inside, none, silent = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0), np.float32(0)
+    able, inside, driving, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
+    plain, silent = variant.kind(0), np.float32(0)
 
     def consume(
         neuron: np.uint32,
@@ -285,12 +284,12 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
         kept, word = loaded.traits, loaded.word[p]
-        traits = Traits(np.uint16(0), none, silent, silent)
+        traits = Traits(plain, silent, silent)
         if featured and traits_ahead:
-            traits = Traits(kept.kind[p], kept.train[p], kept.rate[p], kept.leak[p])
+            traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
         elif featured:
             traits = find_traits(neuron, extras)
-        train, adapted = traits.train, adapt(traits, moment.classes)
+        kind, adapted = np.uint32(traits.kind), adapt(traits, moment.classes)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -309,7 +308,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
-        in_train = trains and (train & inside) != none
+        in_train = trains and (kind & inside) != none
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
@@ -336,9 +335,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
                 potential = extras.held_potentials[neuron]
             elif replays:
                 potential = extras.given_potentials[neuron]
-        if trains and joins and (train & able) != none:
-            advance_train(neuron, train, potential, neurons)
-        if drives and joins:
+        if trains and joins and (kind & able) != none:
+            advance_train(neuron, traits.kind, potential, neurons)
+        if drives and joins and (kind & driving) != none:
             drive(neuron, potential, moment.burst, extras)
         if homeostats:
             regulate(neuron, joins, adapted, moment.classes, extras)

@@ -222,7 +222,7 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, key, own = sizes.neurons, variant.extras, sizes.features
-    specs.add("classes", neurons, key.adapts)
+    specs.add("kinds", neurons, key.adapts or key.trains or key.modulators)
     specs.add("class_states", 2 * own.classes)
     specs.add("sleep_bounds", 2 * own.classes)
     specs.add("largest_excitabilities", own.classes)
@@ -232,7 +232,6 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("firing_rates", neurons, key.homeostats)
     specs.add("homeostat_leaks", neurons, key.homeostats)
     specs.add("base_leaks", neurons, key.area_modulators)
-    specs.add("trains", neurons, key.trains)
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
     specs.add("drives", DRIVE_ROWS * own.drivers)

@@ -299,6 +299,11 @@ class Variant:
         return np.uint8 if "counts" in self.narrow else np.uint16
 
     @property
+    def kind(self) -> type[np.unsignedinteger]:
+        """Scalar type of what a neuron with features is."""
+        return np.uint16 if self.few_classes else np.uint32
+
+    @property
     def offset(self) -> type[np.unsignedinteger]:
         """Scalar type of a row offset."""
         return np.uint32 if self.offset_bits == 32 else np.uint64
