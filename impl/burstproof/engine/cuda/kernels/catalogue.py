@@ -37,7 +37,8 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
     made = {"stimulate": make_stimulate(shard), **(_one_kernel(shard) if shard.merged else _phases(shard))}
     if shard.extras.modulators:
         made["modulate"] = make_modulate(shard)
-    return tuple(kernel_spec(name, function, shard) for name, function in made.items())
+    most = {"burst": shard.registers}
+    return tuple(kernel_spec(name, function, shard, most.get(name)) for name, function in made.items())
 
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:

@@ -14,6 +14,7 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
+_FULL_BLOCK, _REGISTERS = 512, 32
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,15 @@ class ShardVariant:
     def marks_ahead(self) -> bool:
         """Whether that state includes marks: wide words leave no registers."""
         return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
+
+    @property
+    def registers(self) -> int | None:
+        """Most registers of a thread, where features would take more than a full multiprocessor has for it.
+
+        That holds 2048 threads from capability 9.0 on. Nothing spills.
+        """
+        full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
+        return _REGISTERS if full and self.extras.by_neuron else None
 
     @property
     def recalled(self) -> int:
