@@ -5,8 +5,10 @@ burst of each between ``cudaProfilerStart`` and ``Stop``.
 """
 
 import hashlib
+import os
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,9 +45,7 @@ def checked(bursts):
             again = CudaEngine.create(networks["feat"], EngineOptions())
             again.restore(judge.state())
             problems += disagreements(judge, again, 5, {}, weights=True)
-            variant = engine._devices._packed.variant if hasattr(engine, "_devices") else None
             said.append(f"{neurons}: {'OK' if not problems else '; '.join(map(str, problems[:3]))}")
-            print(f"# {neurons} {getattr(variant, 'narrow', '')}", file=sys.stderr)
             engine.close()
             again.close()
     return " ".join(said)
@@ -74,16 +74,21 @@ def main():
         print(checked(30))
         return
     networks, start = made(neurons)
-    engines = {name: CudaEngine.create(network, EngineOptions()) for name, network in networks.items()}
+    options = EngineOptions()
+    if mode == "prof":
+        options = replace(options, cuda=replace(options.cuda, graphs=False))
+    engines = {name: CudaEngine.create(network, options) for name, network in networks.items()}
     for engine in engines.values():
         engine.run(max(start) + 5, start)
         engine.run(SETTLED, record=Record.NONE)
     if mode == "prof":
         import cupy
 
+        while not os.path.exists(os.environ["PROF_FLAG"]):
+            time.sleep(0.1)
         cupy.cuda.profiler.start()
         for engine in engines.values():
-            engine.run(4, record=Record.NONE)
+            engine.run(3, record=Record.NONE)
         cupy.cuda.profiler.stop()
         return
     lengths = {}

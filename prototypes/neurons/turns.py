@@ -30,6 +30,8 @@ def ask(name, text):
 
 alive = [name for name, w in workers.items() if w.stdout.readline().strip() == "ready"]
 print(f"# ready after {time.time() - begun:.0f} s: {' '.join(alive)}", flush=True)
+while os.environ.get("WAIT_FLAG") and not os.path.exists(os.environ["WAIT_FLAG"]):
+    time.sleep(0.1)
 hashes = {name: ask(name, "hash") for name in alive}
 print("# states", "EQUAL" if len(set(hashes.values())) == 1 else f"DIFFER {hashes}", flush=True)
 found = {(name, kind): [] for name in alive for kind in ("plain", "feat")}
