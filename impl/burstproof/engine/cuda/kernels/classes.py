@@ -16,7 +16,7 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Bytes, Extras, Floats, Modulation, Turn
 from burstproof.engine.cuda.kernels.modulators import make_first_drive, make_scale_classes, make_signal_of
-from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, MOST_CLASSES
+from burstproof.engine.cuda.plan.features import HOMEOSTAT_NUMBERS, MOST_CLASSES, MOST_MODULATORS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
@@ -98,11 +98,22 @@ def _make_take_factors(scaled: bool) -> Callable[..., Any]:
 
 
 def _make_work_out() -> Callable[..., Any]:
-    first_drive, scale_classes, none = make_first_drive(True), make_scale_classes(make_signal_of()), np.uint32(0)
+    first_drive, signal_of, scale_classes, none = (
+        make_first_drive(True),
+        make_signal_of(),
+        make_scale_classes(),
+        np.uint32(0),
+    )
 
     def work_out(last: np.uint32, modulation: Modulation, factors: Floats, bounds: Floats) -> None:
-        """What follows from the drivers of burst ``last``: each factor for itself, so that no thread waits."""
-        scale_classes(first_drive(last, modulation.drives), modulation, factors, bounds, none)
+        """What follows from the drivers of burst ``last``."""
+        signals = cuda.shared.array(MOST_MODULATORS, np.float32)
+        first, item = first_drive(last, modulation.drives), np.uint32(cuda.threadIdx.x)
+        while item < modulation.modulator_count:
+            signals[item] = signal_of(first, item, modulation)
+            item = np.uint32(item + np.uint32(cuda.blockDim.x))
+        cuda.syncthreads()
+        scale_classes(signals, none, modulation, factors, bounds, none)
 
     return cuda.jit(device=True)(work_out)  # type: ignore[no-any-return]
 

@@ -20,7 +20,7 @@ from burstproof.engine.cuda.kernels.features import (
     make_find_traits,
     make_regulate,
 )
-from burstproof.engine.cuda.kernels.identity import make_seed
+from burstproof.engine.cuda.kernels.identity import make_in_register, make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
@@ -161,12 +161,12 @@ def make_hand_over() -> Callable[..., Any]:
 def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
     block, nothing = np.uint32(threads), shard.variant.word.added(0)
-    fetch_neuron, stay = make_fetch_neuron(shard), make_stay()
+    fetch_neuron, stay, in_register = make_fetch_neuron(shard), make_stay(), make_in_register(shard.extras.by_neuron)
 
     def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         for p in range(per_thread):
             loaded.word[p] = nothing
-            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            neuron = in_register(np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block))
             fetch_neuron(neuron, p, neurons, network, loaded)
         stay()
 
@@ -353,6 +353,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
     """
     consume, append, block_count = make_consume(shard), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
+    in_register = make_in_register(shard.extras.by_neuron)
 
     def consume_part(
         first: np.uint32,
@@ -367,7 +368,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
         for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            neuron = in_register(np.uint32(first + thread + np.uint32(p) * block))
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
                 joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)

@@ -80,27 +80,16 @@ def make_signal_of() -> Callable[..., Any]:
 
 
 @cache
-def make_kept_signal() -> Callable[..., Any]:
-    """``kept_signal(first, modulator, modulation)``: the signal that was worked out before; they lie from ``first`` on."""
-
-    def kept_signal(first: np.uint32, item: np.uint32, m: Modulation) -> Any:
-        return m.signals[np.uint32(first + item)]
-
-    return cuda.jit(device=True)(kept_signal)  # type: ignore[no-any-return]
-
-
-@cache
-def make_product(signal: Callable[..., Any]) -> Callable[..., Any]:
-    """``product(first, modulation, at)``: the factor of a list, whose signals are ``signal(first, modulator, ...)``."""
+def make_product() -> Callable[..., Any]:
+    """``product(signals, first, modulation, at)``: the factor of a list."""
     one = np.uint32(1)
 
-    def product(first: np.uint32, modulation: Modulation, at: np.uint32) -> Any:
+    def product(signals: Floats, first: np.uint32, modulation: Modulation, at: np.uint32) -> Any:
         """((1 (1 + s1)) (1 + s2))... over list ``at``."""
-        item, end, factor = modulation.list_starts[at], modulation.list_starts[np.uint32(at + one)], _ONE
-        while item < end:
-            share = _ONE + signal(first, modulation.list_items[item], modulation)
+        factor = _ONE
+        for item in range(modulation.list_starts[at], modulation.list_starts[np.uint32(at + one)]):
+            share = _ONE + signals[np.uint32(first + modulation.list_items[item])]
             factor = factor * share
-            item = np.uint32(item + one)
         return factor
 
     return cuda.jit(device=True)(product)  # type: ignore[no-any-return]
@@ -120,20 +109,22 @@ def _make_bound_of() -> Callable[..., Any]:
 
 
 @cache
-def make_scale_classes(signal: Callable[..., Any]) -> Callable[..., Any]:
-    """``scale_classes(first, modulation, factors, bounds, row)``: of all classes, by the threads of a block.
+def make_scale_classes() -> Callable[..., Any]:
+    """``scale_classes(signals, first, modulation, factors, bounds, row)``: of all classes, by the threads of a block.
 
-    ``signal`` and ``first`` as in ``make_product``; factors and bounds go to ``row`` of theirs.
+    Signals lie from ``first`` on; factors and bounds go to ``row`` of theirs.
     """
-    product, bound_of, silence = make_product(signal), _make_bound_of(), np.float32(np.nan)
+    product, bound_of, silence = make_product(), _make_bound_of(), np.float32(np.nan)
     one, three = np.uint32(1), np.uint32(3)
 
-    def scale_classes(first: np.uint32, m: Modulation, factors: Floats, bounds: Floats, row: np.uint32) -> None:
+    def scale_classes(
+        signals: Floats, first: np.uint32, m: Modulation, factors: Floats, bounds: Floats, row: np.uint32
+    ) -> None:
         item, count = np.uint32(cuda.threadIdx.x), np.uint32(three * m.class_count)
         while item < count:
             factor = silence
             if m.list_starts[item] < m.list_starts[np.uint32(item + one)]:
-                factor = product(first, m, item)
+                factor = product(signals, first, m, item)
             factors[np.uint32(row * count + item)] = factor
             if item % three == np.uint32(EXCITABILITY):
                 area = np.uint32(item // three)
@@ -144,13 +135,13 @@ def make_scale_classes(signal: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _make_transmit() -> Callable[..., Any]:
-    product, one = make_product(make_kept_signal()), np.uint32(1)
+    product, one = make_product(), np.uint32(1)
 
     def transmit(first: np.uint32, m: Modulation, rule: np.uint32) -> Any:
         """Section 2.3: the factor T of a rule."""
         gains = np.uint32(np.uint32(3) * m.class_count + rule)
         gates = np.uint32(gains + m.rule_count)
-        factor = product(first, m, gains)
+        factor = product(m.signals, first, m, gains)
         start, end = m.list_starts[gates], m.list_starts[np.uint32(gates + one)]
         if start < end:
             strongest = _ZERO
@@ -163,13 +154,13 @@ def _make_transmit() -> Callable[..., Any]:
 
 
 def _make_teach() -> Callable[..., Any]:
-    product, one, two, three = make_product(make_kept_signal()), np.uint32(1), np.uint32(2), np.uint32(3)
+    product, one, two, three = make_product(), np.uint32(1), np.uint32(2), np.uint32(3)
 
     def teach(first: np.uint32, m: Modulation, pair: np.uint32) -> Any:
         """Section 4: reward and learning factor of a plastic pair."""
         rates = np.uint32(three * m.class_count + two * m.rule_count + pair)
         rewards = np.uint32(rates + m.pair_count)
-        factor = product(first, m, rates)
+        factor = product(m.signals, first, m, rates)
         if m.rewarded[pair] != np.uint8(0):
             reward = _ZERO
             for item in range(m.list_starts[rewards], m.list_starts[np.uint32(rewards + one)]):
@@ -203,11 +194,7 @@ def _make_burst_done(shard: ShardVariant) -> Callable[..., Any]:
 
 def make_modulate(shard: ShardVariant) -> Callable[..., None]:
     """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
-    burst_done, signal_of, scale_classes = (
-        _make_burst_done(shard),
-        make_signal_of(),
-        make_scale_classes(make_kept_signal()),
-    )
+    burst_done, signal_of, scale_classes = _make_burst_done(shard), make_signal_of(), make_scale_classes()
     transmit, teach, silent, one = _make_transmit(), _make_teach(), np.uint64(NOT_FIRED), np.uint32(1)
     overlapped, turns = shard.merged and shard.overlapped, shard.makes_factors
     wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
@@ -231,7 +218,7 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
         while item < np.uint32(m.drives.size) and not turns:
             m.drives[item] = silent
             item = np.uint32(item + step)
-        scale_classes(first, m, m.area_factors, m.sleep_bounds, row)
+        scale_classes(m.signals, first, m, m.area_factors, m.sleep_bounds, row)
         item = thread
         while item < m.rule_count:
             m.transmission[np.uint32(row * m.rule_count + item)] = transmit(first, m, item)
