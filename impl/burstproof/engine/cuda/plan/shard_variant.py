@@ -94,9 +94,9 @@ class ShardVariant:
     def registers(self) -> int | None:
         """Most registers of a thread, where features would take more than a full multiprocessor has for it.
 
-        That holds 2048 threads from capability 9.0 on. Nothing spills.
+        That holds 2048 threads at capability 9.0. With one neuron a thread nothing spills.
         """
-        full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
+        full = self.marks_ahead and self.overlapped and self.chunk == self.threads >= _FULL_BLOCK
         return _REGISTERS if full and self.extras.by_neuron else None
 
     @property
