@@ -18,7 +18,7 @@ _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
 
 @cache
 def make_in_register(opaque: bool) -> Callable[..., Any]:
-    """``in_register(number)`` -> uint32: ``number``; if ``opaque``, the compiler knows no more than that it has 32 bits.
+    """``in_register(number)`` -> uint32: ``number``; if ``opaque``, the compiler knows nothing else about it.
 
     An address that follows from it takes one wide product then; from a sum it takes shifts and masks of 64 bits.
     """
@@ -26,7 +26,7 @@ def make_in_register(opaque: bool) -> Callable[..., Any]:
     def same(number: np.uint32) -> Any:
         return number
 
-    return _moved() if opaque and not SIMULATED else cuda.jit(device=True)(same)  # type: ignore[no-any-return]
+    return _moved() if opaque and not SIMULATED else cuda.jit(device=True)(same)
 
 
 def _moved() -> Callable[..., Any]:

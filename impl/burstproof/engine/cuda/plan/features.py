@@ -144,7 +144,7 @@ class FeaturePlan:
     def kinds(self, in_train: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
         """What the neurons are, (N,), of which these are ``in_train``: class and bits."""
         bits = self.trains * CAN_TRAIN | in_train * IN_TRAIN | self.drives * DRIVES
-        return (self.tables.classes.astype(np.uint32) << CLASS_SHIFT) | bits.astype(np.uint32)
+        return (self.tables.classes.astype(np.uint32) << np.uint32(CLASS_SHIFT)) | bits.astype(np.uint32)
 
     @property
     def largest_excitabilities(self) -> npt.NDArray[np.float32]:
