@@ -307,7 +307,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     Without an exchange what fired is left in ``chunks``. With one, it is logged in any order where lists are kept, and
     in the last burst of a batch; all shards send as many packets, and ``lag`` more blocks only take some.
     """
-    variant, exchanges, word, kind = shard.variant, shard.exchanges, shard.variant.word.added, shard.variant.kind
+    variant, exchanges, word = shard.variant, shard.exchanges, shard.variant.word.added
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share, per_thread, size = 1 if SIMULATED and exchanges else shard.share, chunk // threads, np.uint32(chunk)
     first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
@@ -342,7 +342,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         rate, leak = cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32)
-        traits = Traits(cuda.local.array(per_thread, kind), rate, leak)
+        traits = Traits(cuda.local.array(per_thread, np.uint32), rate, leak)
         marks = cuda.local.array(per_thread, np.uint8)
         loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, traits)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()

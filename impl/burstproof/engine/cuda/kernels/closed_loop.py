@@ -330,7 +330,7 @@ def make_following_item() -> Callable[..., Any]:
 
 def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     """``consume_at_once(first, moment, fired, ...)`` -> uint32: what the burst does to a chunk; how many fired."""
-    per_thread, word, kind = shard.chunk // threads, shard.variant.word.added, shard.variant.kind
+    per_thread, word = shard.chunk // threads, shard.variant.word.added
     fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_chunk(shard, threads, per_thread)
 
     def consume_at_once(
@@ -338,8 +338,8 @@ def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any
     ) -> Any:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        kinds, byte = cuda.local.array(per_thread, kind), cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, words, v, rc, cc, byte, Traits(kinds, v, v))
+        kind, byte = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint8)
+        loaded = Loaded(words, words, v, rc, cc, byte, Traits(kind, v, v))
         fetch(first, moment.base, fcl, neurons, network, loaded)
         return consume(first, moment, loaded, fired, fcl, neurons, network, identity)
 
@@ -354,7 +354,7 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
     per_thread = shard.chunk // threads // _TIMES
     fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_part(shard, threads, per_thread)
     word, step, size = shard.variant.word.added, np.uint32(threads * per_thread), np.uint32(shard.chunk)
-    counters, kind = np.uint32(2), shard.variant.kind
+    counters = np.uint32(2)
 
     def consume_in_parts(
         first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
@@ -362,8 +362,8 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         next_words, next_v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, next_rc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        kinds, byte = cuda.local.array(per_thread, kind), cuda.local.array(per_thread, np.uint8)
-        traits = Traits(kinds, v, v)
+        kind, byte = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint8)
+        traits = Traits(kind, v, v)
         loaded = Loaded(words, words, v, rc, rc, byte, traits)
         coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, byte, traits)
         thread, end = np.uint32(cuda.threadIdx.x), np.uint32(first + size)

@@ -270,7 +270,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, driving, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
-    plain, silent = variant.kind(0), np.float32(0)
+    silent = np.float32(0)
 
     def consume(
         neuron: np.uint32,
@@ -284,12 +284,12 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
         kept, word = loaded.traits, loaded.word[p]
-        traits = Traits(plain, silent, silent)
+        traits = Traits(none, silent, silent)
         if featured and traits_ahead:
             traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
         elif featured:
             traits = find_traits(neuron, extras)
-        kind, adapted = np.uint32(traits.kind), adapt(traits, moment.classes)
+        kind, adapted = traits.kind, adapt(traits, moment.classes)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -336,7 +336,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             elif replays:
                 potential = extras.given_potentials[neuron]
         if trains and joins and (kind & able) != none:
-            advance_train(neuron, traits.kind, potential, neurons)
+            advance_train(neuron, kind, potential, neurons)
         if drives and joins and (kind & driving) != none:
             drive(neuron, potential, moment.burst, extras)
         if homeostats:

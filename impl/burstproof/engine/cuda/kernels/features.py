@@ -48,13 +48,13 @@ class Traits(NamedTuple):
 
 def make_find_traits(variant: Variant) -> Callable[..., Any]:
     """``find_traits(neuron, extras)`` -> ``Traits``; what no neuron has is not read."""
-    key, homeostats, none = variant.extras, variant.extras.homeostats, variant.kind(0)
+    key, homeostats, none = variant.extras, variant.extras.homeostats, np.uint32(0)
     kinds = key.adapts or key.trains or key.modulators
 
     def find_traits(neuron: np.uint32, extras: Extras) -> Any:
         kind, rate, leak = none, _ZERO, _ZERO
         if kinds:
-            kind = extras.kinds[neuron]
+            kind = np.uint32(extras.kinds[neuron])
         if homeostats:
             rate, leak = extras.firing_rates[neuron], extras.homeostat_leaks[neuron]
         return Traits(kind, rate, leak)
@@ -78,7 +78,7 @@ def make_adapt(variant: Variant) -> Callable[..., Any]:
     def adapt(traits: Traits, classes: Any) -> Any:
         row, flags = np.uint32(0), np.uint8(0)
         if adapts:
-            row = np.uint32(classes.first + (np.uint32(traits.kind) >> shift))
+            row = np.uint32(classes.first + (traits.kind >> shift))
         if homeostats:
             flags = classes.states[row]
         return Adapted(row, flags, traits.rate, traits.leak)
@@ -206,16 +206,16 @@ def make_advance_train(variant: Variant) -> Callable[..., Any]:
     snooze_of, inside, none = make_value(variant, "snooze_periods"), np.uint32(IN_TRAIN), np.uint32(0)
     stored = variant.kind
 
-    def advance_train(neuron: np.uint32, kind: Any, potential: np.float32, neurons: Neurons) -> None:
+    def advance_train(neuron: np.uint32, kind: np.uint32, potential: np.float32, neurons: Neurons) -> None:
         state, parameters, extras = neurons.state, neurons.parameters, neurons.extras
-        was_active, cc = (np.uint32(kind) & inside) != none, np.int32(state.counts[neuron])
+        was_active, cc = (kind & inside) != none, np.int32(state.counts[neuron])
         limit = np.int32(limit_of(parameters.consecutive_fire_limits, neuron))
         period, snooze = np.int32(period_of(parameters.refractory_periods, neuron)), np.int32(0)
         if snoozes:
             snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
         active, count, rc = rule(was_active, cc, limit, period, snooze)
         if active != was_active:
-            extras.kinds[neuron] = stored(np.uint32(kind) ^ inside)
+            extras.kinds[neuron] = stored(kind ^ inside)
             if active:
                 extras.held_potentials[neuron] = potential
         if count != cc:

@@ -261,7 +261,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     classes_of = make_classes(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-    word, kind = variant.word.added, variant.kind
+    word = variant.word.added
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     parts, block = np.uint32(per_owner), np.uint32(threads)
     tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
@@ -286,7 +286,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(kept, word), cuda.local.array(kept, np.float32)
         rc, cc = cuda.local.array(kept, np.int32), cuda.local.array(kept, np.int32)
         rate, leak = cuda.local.array(kept, np.float32), cuda.local.array(kept, np.float32)
-        traits = Traits(cuda.local.array(kept, kind), rate, leak)
+        traits = Traits(cuda.local.array(kept, np.uint32), rate, leak)
         loaded = Loaded(words, words, v, rc, cc, cuda.local.array(kept, np.uint8), traits)
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
