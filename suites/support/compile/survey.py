@@ -38,7 +38,7 @@ def compile_variant(variant: Variant, capability: Capability) -> dict[str, Resou
     if variant.fused is not None:
         variant = replace(variant, overlapped=capability >= OVERLAP_CAPABILITY)
     return {
-        spec.name: resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
+        spec.name: resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers))
         for spec in catalogue(variant)
     }
 

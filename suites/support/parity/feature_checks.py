@@ -81,6 +81,8 @@ def _batches_differ() -> list[str]:
     network, options = with_every_feature(row.network(), 1.0), EngineOptions(cuda=CudaOptions(batch_length=5))
     variant = pack_network(network, options).variant
     problems = [] if variant.sleeps and variant.makes_factors else ["blocks make no factors, or no neuron sleeps"]
+    if not {"counts", "countdowns"} <= variant.narrow or not variant.record.places:
+        problems.append("columns are wide, or there are no records")
     reference, engine = ReferenceEngine.create(network), cuda_engine(network, options)
     for bursts in (1, 5, 7, 3):
         problems += recordings_differ(reference.run(bursts, row.start), engine.run(bursts, row.start))
@@ -88,6 +90,24 @@ def _batches_differ() -> list[str]:
     if len(np.unique(reference.state().features.signals)) == 1:
         problems.append("no driver fired")
     return problems
+
+
+def _counts_widen() -> list[str]:
+    """A state in whose trains counts stand at 255, restored where columns have 8 bits."""
+    row = Row(_BATCHED, _BATCHED_RATE, synapses_per_neuron=20, kind="parameters")
+    network = with_every_feature(row.network(), 1.0)
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    reference.run(5, row.start)
+    state = reference.state()
+    assert state.features is not None
+    counts = np.where(state.features.trains, np.uint16(255), state.consecutive_fire_counts)
+    problems = [] if state.features.trains.any() else ["no neuron is in a train"]
+    state = replace(state, consecutive_fire_counts=counts)
+    reference.restore(state)
+    engine.restore(state)
+    problems += reference.state().differences(engine.state())
+    problems += recordings_differ(reference.run(3, row.start), engine.run(3, row.start))
+    return problems + list(reference.state().differences(engine.state()))
 
 
 def _loaded_ahead_differ() -> list[str]:
@@ -162,6 +182,7 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         yield f"interrupted: {name.partition('/')[2]}", lambda name=name: _interrupted(name)
     yield "every feature in batches", lambda: _asleep(_batches_differ)
     yield "every feature, loaded ahead", _loaded_ahead_differ
+    yield "every feature, counts that widen", _counts_widen
     for case in FEATURE_CASES:
         if case.network.neuron_count <= _FEW_NEURONS and modelled(case.network):
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)

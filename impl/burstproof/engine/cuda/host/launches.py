@@ -51,7 +51,7 @@ def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
     """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
     key = spec.function, runtime.name
     if key not in _COMPILED:
-        _COMPILED[key] = runtime.kernel(spec.function, spec.signature)
+        _COMPILED[key] = runtime.kernel(spec.function, spec.signature, spec.registers)
     return _COMPILED[key]
 
 

@@ -1,9 +1,10 @@
 """Contributions that arrive later than in the next burst are put off to buckets, one for each burst to come.
 
 A row is read once, when its neuron fires: a block puts the entries of its rows in order of delay in shared memory, and
-then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's contributions by owner (``kernels.enqueue``) reads its bucket in one
-piece. The fired lists of the last bursts are kept all the same (``kernels.recall``): what has no room in a bucket is
-read from them, the whole burst, and so is the state between bursts.
+then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's
+contributions by owner (``kernels.enqueue``) reads its bucket in one piece. The fired lists of the last bursts are kept
+all the same (``kernels.recall``): what has no room in a bucket is read from them, the whole burst, and so is the state
+between bursts.
 """
 
 from __future__ import annotations
@@ -78,8 +79,8 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     """``order_rows(rows_here, begins, store, rows)``: the entries of rows into ``store``, in order of delay.
 
-    Those of a delay of ``1 + age`` begin at ``begins[age]``. A warp takes two rows at a time. An entry is one number, or
-    two where contributions are a column.
+    Those of a delay of ``1 + age`` begin at ``begins[age]``. A warp takes two rows at a time. An entry is one number,
+    or two where contributions are a column.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), _in_columns(variant)
     per_row, each = lists_kept(variant), np.uint32(1 + columns)

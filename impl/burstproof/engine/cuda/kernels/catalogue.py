@@ -26,6 +26,7 @@ from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
 from burstproof.engine.cuda.kernels.streaming import make_propagate_streamed
 from burstproof.engine.cuda.kernels.tiles import make_open_rows, make_send_tile, make_sort_rows
+from burstproof.engine.cuda.plan.queues import ENQUEUE_REGISTERS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -37,7 +38,8 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
     made = {"stimulate": make_stimulate(shard), **(_one_kernel(shard) if shard.merged else _phases(shard))}
     if shard.extras.modulators:
         made["modulate"] = make_modulate(shard)
-    return tuple(kernel_spec(name, function, shard) for name, function in made.items())
+    most = {"burst": shard.registers, "enqueue": ENQUEUE_REGISTERS}
+    return tuple(kernel_spec(name, function, shard, most.get(name)) for name, function in made.items())
 
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:

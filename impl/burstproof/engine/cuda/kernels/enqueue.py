@@ -113,13 +113,7 @@ def _make_sort_bucket(variant: Variant, queues: OwnerQueues, threads: int) -> Ca
     All threads of the grid call it; each block takes a piece.
     """
     sort_parts, (turns, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_turns(variant)
-    offset, number, one, zero, lanes = (
-        variant.offset,
-        variant.accumulator,
-        np.uint32(1),
-        np.uint32(0),
-        np.uint32(WARP - 1),
-    )
+    offset, number, one, lanes = variant.offset, variant.accumulator, np.uint32(1), np.uint32(WARP - 1)
 
     def sort_bucket(burst: np.uint32, count: np.uint32, counts: Ids, bins: Any, fcl: Fcl, queue: Queues) -> None:
         first = cuda.shared.array(1, offset)

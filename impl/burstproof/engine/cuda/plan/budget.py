@@ -126,8 +126,8 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
-    It has no buckets beside queues if all bytes would be taken with them, no calendar with room for every synapse if more than half of the bytes would be taken with it, and no other
-    calendar and no queues per owner if all would.
+    It has no calendar with room for every synapse if more than half of the bytes would be taken with it. It has no
+    buckets beside queues, no other calendar and no queues per owner if all would.
 
     Parameters
     ----------

@@ -223,7 +223,7 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, key, own = sizes.neurons, variant.extras, sizes.features
-    specs.add("classes", neurons, key.adapts)
+    specs.add("kinds", neurons, key.adapts or key.trains or key.modulators)
     specs.add("class_states", 2 * own.classes)
     specs.add("sleep_bounds", 2 * own.classes)
     specs.add("largest_excitabilities", own.classes)
@@ -233,7 +233,6 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("firing_rates", neurons, key.homeostats)
     specs.add("homeostat_leaks", neurons, key.homeostats)
     specs.add("base_leaks", neurons, key.area_modulators)
-    specs.add("trains", neurons, key.trains)
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
     specs.add("drives", DRIVE_ROWS * own.drivers)
@@ -292,7 +291,7 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
 
 
 def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, if there is room."""
+    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or less."""
     if variant.queues is None or not variant.queues.rows_put_off:
         return 0
     entry = 4 if variant.target_bits else 4 + variant.contribution_bits // 8

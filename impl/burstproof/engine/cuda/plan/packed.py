@@ -223,10 +223,12 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
 
 
 def _narrow(network: Network, layout: Layout, state: NeuronTable | EngineState) -> frozenset[str]:
-    """``narrow_columns`` from ``state`` on; none where features may change columns and what a count may reach."""
-    if network.features:
+    """``narrow_columns`` from ``state`` on; none where neurons with other parameters may appear."""
+    areas = network.features.areas.values()
+    if any(area.memory is not None for area in areas):
         return frozenset()
-    return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts)
+    trains = any(area.spike_train for area in areas)
+    return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts, trains)
 
 
 def _word_for(packed: Packed, state: EngineState) -> Word:

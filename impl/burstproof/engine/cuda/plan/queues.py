@@ -19,8 +19,8 @@ _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 832
 LOCAL_BITS = 16
-ENQUEUE_THREADS, ENQUEUE_BLOCKS = 1024, 1
-"""Threads of a block that sorts contributions by owner, and such blocks on a multiprocessor."""
+ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
+"""Threads of a block that sorts contributions by owner, such blocks on a multiprocessor, registers of a thread."""
 _BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 1023
 """Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
 _SORTING_BYTES = 32 << 10

@@ -14,6 +14,7 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
+_FULL_BLOCK, _REGISTERS = 512, 32
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,15 @@ class ShardVariant:
     @property
     def _owns_plain_neurons(self) -> bool:
         return self.variant.queues is not None and not self.extras
+
+    @property
+    def registers(self) -> int | None:
+        """Most registers of a thread, where features would take more than a full multiprocessor has for it.
+
+        That holds 2048 threads at capability 9.0. With one neuron a thread nothing spills.
+        """
+        full = self.marks_ahead and self.overlapped and self.chunk == self.threads >= _FULL_BLOCK
+        return _REGISTERS if full and self.extras.by_neuron else None
 
     @property
     def recalled(self) -> int:

@@ -229,8 +229,8 @@ class Variant:
 
     @property
     def record(self) -> Record:
-        """Parameters of a neuron that lie together; features change columns."""
-        return record_of(self.uniform, self.narrow) if self.may_sleep and not self.extras else NO_RECORD
+        """Parameters of a neuron that lie together."""
+        return record_of(self.uniform, self.narrow) if self.sleeps else NO_RECORD
 
     @property
     def tables(self) -> bool:
@@ -301,6 +301,11 @@ class Variant:
     def count(self) -> type[np.unsignedinteger]:
         """Scalar type of a count of consecutive fires."""
         return np.uint8 if "counts" in self.narrow else np.uint16
+
+    @property
+    def kind(self) -> type[np.unsignedinteger]:
+        """Scalar type of what a neuron with features is."""
+        return np.uint16 if self.few_classes else np.uint32
 
     @property
     def offset(self) -> type[np.unsignedinteger]:
