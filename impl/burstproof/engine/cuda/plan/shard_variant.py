@@ -89,7 +89,7 @@ class ShardVariant:
     def marks_ahead(self) -> bool:
         """Whether that state includes marks: wide words leave no registers, but to owners."""
         variant = self.variant
-        return self.ahead and (variant.queues is None and variant.word.bits <= 32 or self._owns_plain_neurons)
+        return self.ahead and ((variant.queues is None and variant.word.bits <= 32) or self._owns_plain_neurons)
 
     @property
     def leaks_ahead(self) -> bool:
