@@ -30,6 +30,7 @@ from suites.support.parity.train_checks import cuda_engine, recordings_differ
 _FEW_NEURONS = 64
 _BATCHED, _BATCHED_RATE = 400, 0.2
 _ASLEEP = ("features/rml_11", "features/neuro_11", "features/train_11", "features/stim_11")
+_MANY_CLASSES = ("features/stim_11",)
 _STEPS, _RUN = 8, 8
 _AHEAD, _AHEAD_OF = (1, 5), ("features/mem2_11",)
 
@@ -90,6 +91,12 @@ def _batches_differ() -> list[str]:
     if len(np.unique(reference.state().features.signals)) == 1:
         problems.append("no driver fired")
     return problems
+
+
+def _many_classes(name: str) -> list[str]:
+    """The problems of a recording where classes are too many for the tables of a block, and for words of 16 bits."""
+    with mock.patch("burstproof.engine.cuda.plan.packed.MOST_CLASSES", 0):
+        return compare_recorded(name)
 
 
 def _counts_widen() -> list[str]:
@@ -177,6 +184,8 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         yield f"recording: {name.partition('/')[2]}", lambda name=name: compare_recorded(name)
     for name in _ASLEEP:
         yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
+    for name in _MANY_CLASSES:
+        yield f"many classes: {name.partition('/')[2]}", lambda name=name: _many_classes(name)
     for name in _AHEAD_OF:
         yield f"ahead: {name.partition('/')[2]}", lambda name=name: compare_ahead(name)
         yield f"interrupted: {name.partition('/')[2]}", lambda name=name: _interrupted(name)

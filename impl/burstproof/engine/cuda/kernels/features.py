@@ -93,28 +93,34 @@ def base_leaks_serve(variant: Variant) -> bool:
 
 
 def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, adapted, neuron, classes, extras)`` -> ``Parameters``: what holds of a neuron's ``own``."""
+    """``in_force(own, adapted, sleeps, neuron, ...)`` -> ``Parameters``: what holds of a neuron's ``own``.
+
+    Of one that ``sleeps`` nothing but the leak matters.
+    """
     key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
     homeostats, modulated, from_base = key.homeostats, key.area_modulators, base_leaks_serve(variant)
     threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
     homeostatic, leaks, none = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(0)
     three = np.uint32(3)
 
-    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, classes: Any, extras: Extras) -> Any:
+    def in_force(
+        own: Parameters, adapted: Adapted, sleeps: bool, neuron: np.uint32, classes: Any, extras: Extras
+    ) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
         scaled, factor = False, _ONE
         if modulated:
             at = np.uint32(adapted.row * three)
-            first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
             factor = classes.factors[np.uint32(at + np.uint32(LEAK))]
-            third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
-            if first == first:
-                threshold = threshold_of(threshold, first)
-                if clamps:
-                    threshold = bounded(threshold, _ZERO, _FULL)
             scaled = factor == factor
-            if third == third:
-                excitability = share_of(excitability, third)
+            if not sleeps:
+                first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
+                third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
+                if first == first:
+                    threshold = threshold_of(threshold, first)
+                    if clamps:
+                        threshold = bounded(threshold, _ZERO, _FULL)
+                if third == third:
+                    excitability = share_of(excitability, third)
         regulated = homeostats and (adapted.flags & (homeostatic if scaled else leaks)) != none
         if regulated or scaled or from_base:
             g = adapted.leak

@@ -14,7 +14,7 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
-_FULL_BLOCK, _REGISTERS = 512, 32
+_FULL_BLOCK, _FEW_REGISTERS, _REGISTERS = 512, 32, 40
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,14 @@ class ShardVariant:
 
     @property
     def registers(self) -> int | None:
-        """Most registers of a thread, where features would take more than a full multiprocessor has for it.
+        """Most registers of a thread where neurons have features: a multiprocessor then holds more blocks.
 
-        That holds 2048 threads at capability 9.0. With one neuron a thread nothing spills.
+        At capability 9.0 one of blocks of 512 has room for all its threads. With one neuron a thread nothing spills.
         """
-        full = self.marks_ahead and self.overlapped and self.chunk == self.threads >= _FULL_BLOCK
-        return _REGISTERS if full and self.extras.by_neuron else None
+        alone = self.merged and not (self.exchanges or self.stays or self.strides or self.variant.queues)
+        if not (alone and self.extras.by_neuron and self.per_thread == 1):
+            return None
+        return _FEW_REGISTERS if self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK else _REGISTERS
 
     @property
     def recalled(self) -> int:
