@@ -34,8 +34,9 @@ class Found(NamedTuple):
 def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     """``own(parameters, neuron, left, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
 
-    What is not used is not read; ``left`` is the factor that the leak leaves, where it was loaded. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
-    threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
+    What is not used is not read; ``left`` is the factor that the leak leaves, where it was loaded. Of a neuron that
+    ``sleeps``, which cannot fire whatever its sum, only the leak is: its threshold is NaN, so that it is not in the
+    window. One that is ``leaking`` has its homeostat's.
     """
     features = variant.features
     limits, leaks = features.threshold_limits, features.decays and not base_leaks_serve(variant)
@@ -99,7 +100,7 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
-    """``tested(x, v, cc, left, limit, ...)`` -> (the factor that the leak leaves, and what ``Rules.candidate`` returns)."""
+    """``tested(x, v, cc, left, limit, ...)`` -> (the factor that the leak leaves, what ``Rules.candidate`` returns)."""
     features, adapts, homeostats = variant.features, variant.extras.adapts, variant.extras.homeostats
     own_of, in_force = make_own(variant, leaks_ahead), make_in_force(variant)
     leaks, none = np.uint8(LEAKS), np.uint8(0)
