@@ -31,12 +31,26 @@ class Found(NamedTuple):
     decay: np.float32
 
 
-def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
-    """``own(parameters, neuron, left, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
+class Trial(NamedTuple):
+    """What decides whether a candidate fires, beside its parameters.
 
-    What is not used is not read; ``left`` is the factor that the leak leaves, where it was loaded. Of a neuron that
-    ``sleeps``, which cannot fire whatever its sum, only the leak is: its threshold is NaN, so that it is not in the
-    window. One that is ``leaking`` has its homeostat's.
+    ``x`` is what arrived; ``left`` is the factor that the leak leaves, where it was loaded.
+    """
+
+    x: np.float32
+    v: np.float32
+    cc: np.int32
+    left: np.float32
+    limit: np.int32
+    accumulates: bool
+    sleeps: bool
+
+
+def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
+    """``own(parameters, neuron, trial, leaking)`` -> ``Parameters`` of one neuron.
+
+    What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
+    threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
     """
     features = variant.features
     limits, leaks = features.threshold_limits, features.decays and not base_leaks_serve(variant)
@@ -47,23 +61,15 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
-    def own(
-        parameters: Parameters,
-        neuron: np.uint32,
-        left: np.float32,
-        limit: np.int32,
-        accumulates: bool,
-        sleeps: bool,
-        leaking: bool,
-    ) -> Any:
+    def own(parameters: Parameters, neuron: np.uint32, trial: Trial, leaking: bool) -> Any:
         ceiling, decay, excitability = no_limit, one, one
         period, snooze = np.int32(0), np.int32(0)
         threshold = never
         if leaks_ahead:
-            decay = left
+            decay = trial.left
         elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
-        if not sleeps:
+        if not trial.sleeps:
             if limits:
                 ceiling = limit_of(parameters.threshold_limits, neuron)
             if refractory:
@@ -74,7 +80,7 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
                 excitability = excitability_of(parameters.excitabilities, neuron)
             threshold = threshold_of(parameters.thresholds, neuron)
         # Numbers in the place of columns.
-        return Parameters(threshold, ceiling, decay, period, limit, snooze, excitability, accumulates)  # type: ignore[arg-type]
+        return Parameters(threshold, ceiling, decay, period, trial.limit, snooze, excitability, trial.accumulates)  # type: ignore[arg-type]
 
     return cuda.jit(device=True)(own)  # type: ignore[no-any-return]
 
@@ -100,7 +106,7 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
-    """``tested(x, v, cc, left, limit, ...)`` -> (the factor that the leak leaves, what ``Rules.candidate`` returns)."""
+    """``tested(trial, neuron, ...)`` -> (the factor that the leak leaves, and what ``Rules.candidate`` returns)."""
     features, adapts, homeostats = variant.features, variant.extras.adapts, variant.extras.homeostats
     own_of, in_force = make_own(variant, leaks_ahead), make_in_force(variant)
     leaks, none = np.uint8(LEAKS), np.uint8(0)
@@ -110,13 +116,7 @@ def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
         unclamped = make_rules(replace(features, clamp_potentials=False), cuda.jit(device=True)).candidate
 
     def tested(
-        x: np.float32,
-        v: np.float32,
-        cc: np.int32,
-        left: np.float32,
-        limit: np.int32,
-        accumulates: bool,
-        sleeps: bool,
+        trial: Trial,
         neuron: np.uint32,
         burst_seed: np.uint32,
         batch: bool,
@@ -125,13 +125,13 @@ def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
         neurons: Neurons,
     ) -> Any:
         leaking = homeostats and (adapted.flags & leaks) != none
-        own = own_of(neurons.parameters, neuron, left, limit, accumulates, sleeps, leaking)
+        own = own_of(neurons.parameters, neuron, trial, leaking)
         if adapts:
-            own = in_force(own, adapted, sleeps, neuron, classes, neurons.extras)
+            own = in_force(own, adapted, trial.sleeps, neuron, classes, neurons.extras)
         if twins_differ and neuron >= neurons.extras.loaded:
-            fired, potential, v, rc, cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)
+            fired, potential, v, rc, cc = unclamped(trial.x, trial.v, trial.cc, own, neuron, burst_seed, batch)
         else:
-            fired, potential, v, rc, cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
+            fired, potential, v, rc, cc = candidate(trial.x, trial.v, trial.cc, own, neuron, burst_seed, batch)
         return own.decays, fired, potential, v, rc, cc
 
     return cuda.jit(device=True)(tested)  # type: ignore[no-any-return]
@@ -202,37 +202,14 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                 v = silent
             x = np.float32(np.float32(found.total) * network.unit)
             if apart and asleep:  # most are: they skip what the others need
+                trial = Trial(x, v, zero, found.decay, zero, accumulating, True)
                 decay, fired, potential, v, new_rc, new_cc = tested(
-                    x,
-                    v,
-                    zero,
-                    found.decay,
-                    zero,
-                    accumulating,
-                    True,
-                    neuron,
-                    burst_seed,
-                    batch,
-                    adapted,
-                    classes,
-                    neurons,
+                    trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             else:
-                sleeps = asleep and not apart
+                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not apart)
                 decay, fired, potential, v, new_rc, new_cc = tested(
-                    x,
-                    v,
-                    cc,
-                    found.decay,
-                    limit,
-                    accumulating,
-                    sleeps,
-                    neuron,
-                    burst_seed,
-                    batch,
-                    adapted,
-                    classes,
-                    neurons,
+                    trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             if counts_decide:
                 if new_cc != cc:
