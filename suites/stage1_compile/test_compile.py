@@ -78,7 +78,7 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
     oldest = next(capability for capability in CAPABILITIES if obstacle(capability) is None)
     features = replace(variants["lean"].features, storage=Storage(precision_named(precision), 0.25))
     spec = next(s for s in catalogue(replace(variants["lean"], features=features)) if s.name == "burst")
-    used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, oldest))
+    used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, oldest, spec.registers))
     where = {"variant": f"lean, {precision}", "capability": _name(oldest), "kernel": spec.name}
     measure("kernel.registers", used.registers, "1", conditions=where)
     assert used.local_bytes + used.stack_bytes == 0
@@ -122,14 +122,16 @@ def test_closed_loop_builds(variants, variant: str, capability: Capability, meas
     if reason:
         pytest.skip(reason)
     spec = closed_loop_spec(variants[variant])
-    image = compile_kernel(spec.name, spec.function, spec.signature, capability)
+    image = compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers)
     used = resources_of(image)
     where = {"variant": variant, "capability": _name(capability), "kernel": spec.name}
     measure("kernel.registers", used.registers, "1", conditions=where)
     measure("kernel.local_bytes", used.local_bytes + used.stack_bytes, "B", conditions=where)
     if capability == (9, 0):
         found, merged = instructions_of(image), next(s for s in catalogue(variants[variant]) if s.name == "burst")
-        alone = instructions_of(compile_kernel(merged.name, merged.function, merged.signature, capability))
+        alone = instructions_of(
+            compile_kernel(merged.name, merged.function, merged.signature, capability, merged.registers)
+        )
         assert found is not None
         assert alone is not None
         assert (found.spills, found.atomics) == (0, alone.atomics)

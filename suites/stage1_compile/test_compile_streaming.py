@@ -50,7 +50,7 @@ def test_streaming_kernels(variant: str, capability: Capability) -> None:
     sending = [spec for spec in specs if spec.name in names]
     assert sorted(spec.name for spec in sending) == sorted(names)
     for spec in sending:
-        image = compile_kernel(spec.name, spec.function, spec.signature, capability)
+        image = compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers)
         resources, found = resources_of(image), instructions_of(image)
         assert resources.local_bytes + resources.stack_bytes == 0, spec.name
         if found is not None:

@@ -71,6 +71,6 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
     variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
     kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
     for spec in catalogue(variant):
-        used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability))
+        used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers))
         measure("kernel.registers", used.registers, "1", conditions={"variant": kind, "kernel": spec.name})
         assert used.local_bytes + used.stack_bytes == 0, spec.name

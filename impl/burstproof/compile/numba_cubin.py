@@ -104,7 +104,13 @@ class Image:
         return f"sm_{self.capability[0]}{self.capability[1]}"
 
 
-def compile_kernel(name: str, function: Callable[..., None], signature: Signature, capability: Capability) -> Image:
+def compile_kernel(
+    name: str,
+    function: Callable[..., None],
+    signature: Signature,
+    capability: Capability,
+    registers: int | None = None,
+) -> Image:
     """Compile ``function`` for ``capability``.
 
     Parameters
@@ -117,6 +123,8 @@ def compile_kernel(name: str, function: Callable[..., None], signature: Signatur
         ``types.void(...)`` of the launch.
     capability : (int, int)
         Major and minor compute capability.
+    registers : int, optional
+        Most registers of a thread.
 
     Raises
     ------
@@ -133,7 +141,7 @@ def compile_kernel(name: str, function: Callable[..., None], signature: Signatur
     try:
         with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
             ltoir, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ltoir")
-        options = LinkerOptions(arch=arch, link_time_optimization=True)
+        options = LinkerOptions(arch=arch, link_time_optimization=True, max_register_count=registers)
         linked = Linker(ObjectCode.from_ltoir(ltoir), options=options).link("cubin")
     except Exception as error:
         raise CompileError(

@@ -259,10 +259,10 @@ class CupyRuntime:
         """A new event."""
         return _Event(self._cupy, timing)
 
-    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
+    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
         """``function`` compiled for ``signature`` now, so that nothing is compiled inside a run."""
         self._use()
-        return cuda.jit(signature)(function)
+        return cuda.jit(signature, max_registers=registers)(function)
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
         """``arguments`` as the values that the driver takes."""

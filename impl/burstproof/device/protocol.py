@@ -158,7 +158,7 @@ class DeviceRuntime(Protocol):
     def event(self, timing: bool = False) -> DeviceEvent:
         """A new event."""
 
-    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
+    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
         """``function`` compiled for this device and ``signature``."""
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:

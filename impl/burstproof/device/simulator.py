@@ -114,7 +114,7 @@ class SimulatorRuntime:
         """An event that is always reached."""
         return _Event()
 
-    def kernel(self, function: Callable[..., None], signature: Signature) -> Kernel:
+    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
         """``function`` as a simulated kernel; the signature is not needed."""
         return cuda.jit(function)
 

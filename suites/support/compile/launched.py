@@ -86,6 +86,6 @@ def bytes_of(values: list[Any]) -> tuple[int, ...]:
 
 def bytes_taken(spec: KernelSpec, capability: Capability) -> tuple[int, ...]:
     """Bytes of each parameter as the machine code of the kernel has them."""
-    image = compile_kernel(spec.name, spec.function, spec.signature, capability)
+    image = compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers)
     (name,) = resources_by_kernel(image)
     return parameter_bytes_of(image, name)

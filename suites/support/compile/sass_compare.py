@@ -176,7 +176,7 @@ def dump(folder: Path) -> None:
         if file.exists():
             continue
         print(file.stem, file=sys.stderr)
-        image = compile_kernel(spec.name, spec.function, spec.signature, CAPABILITY)
+        image = compile_kernel(spec.name, spec.function, spec.signature, CAPABILITY, spec.registers)
         used = resources_of(image)
         code = Code(used.registers, used.local_bytes + used.stack_bytes, comparable(disassembled(image)))
         file.write_text(code.text())

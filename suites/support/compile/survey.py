@@ -40,7 +40,8 @@ def images_of(variant: Variant, capability: Capability) -> Mapping[str, Image]:
     if variant.fused is not None:
         variant = replace(variant, overlapped=capability >= OVERLAP_CAPABILITY)
     return {
-        spec.name: compile_kernel(spec.name, spec.function, spec.signature, capability) for spec in catalogue(variant)
+        spec.name: compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers)
+        for spec in catalogue(variant)
     }
 
 

@@ -30,6 +30,7 @@ from suites.support.parity.train_checks import cuda_engine, recordings_differ
 _FEW_NEURONS = 64
 _BATCHED, _BATCHED_RATE = 400, 0.2
 _ASLEEP = ("features/rml_11", "features/neuro_11", "features/train_11", "features/stim_11")
+_MANY_CLASSES = ("features/stim_11",)
 _STEPS, _RUN = 8, 8
 _AHEAD, _AHEAD_OF = (1, 5), ("features/mem2_11",)
 
@@ -81,6 +82,8 @@ def _batches_differ() -> list[str]:
     network, options = with_every_feature(row.network(), 1.0), EngineOptions(cuda=CudaOptions(batch_length=5))
     variant = pack_network(network, options).variant
     problems = [] if variant.sleeps and variant.makes_factors else ["blocks make no factors, or no neuron sleeps"]
+    if not {"counts", "countdowns"} <= variant.narrow or not variant.record.places:
+        problems.append("columns are wide, or there are no records")
     reference, engine = ReferenceEngine.create(network), cuda_engine(network, options)
     for bursts in (1, 5, 7, 3):
         problems += recordings_differ(reference.run(bursts, row.start), engine.run(bursts, row.start))
@@ -88,6 +91,30 @@ def _batches_differ() -> list[str]:
     if len(np.unique(reference.state().features.signals)) == 1:
         problems.append("no driver fired")
     return problems
+
+
+def _many_classes(name: str) -> list[str]:
+    """The problems of a recording where classes are too many for the tables of a block, and for words of 16 bits."""
+    with mock.patch("burstproof.engine.cuda.plan.packed.MOST_CLASSES", 0):
+        return compare_recorded(name)
+
+
+def _counts_widen() -> list[str]:
+    """A state in whose trains counts stand at 255, restored where columns have 8 bits."""
+    row = Row(_BATCHED, _BATCHED_RATE, synapses_per_neuron=20, kind="parameters")
+    network = with_every_feature(row.network(), 1.0)
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    reference.run(5, row.start)
+    state = reference.state()
+    assert state.features is not None
+    counts = np.where(state.features.trains, np.uint16(255), state.consecutive_fire_counts)
+    problems = [] if state.features.trains.any() else ["no neuron is in a train"]
+    state = replace(state, consecutive_fire_counts=counts)
+    reference.restore(state)
+    engine.restore(state)
+    problems += reference.state().differences(engine.state())
+    problems += recordings_differ(reference.run(3, row.start), engine.run(3, row.start))
+    return problems + list(reference.state().differences(engine.state()))
 
 
 def _loaded_ahead_differ() -> list[str]:
@@ -157,11 +184,14 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         yield f"recording: {name.partition('/')[2]}", lambda name=name: compare_recorded(name)
     for name in _ASLEEP:
         yield f"asleep: {name.partition('/')[2]}", lambda name=name: _asleep(lambda: compare_recorded(name))
+    for name in _MANY_CLASSES:
+        yield f"many classes: {name.partition('/')[2]}", lambda name=name: _many_classes(name)
     for name in _AHEAD_OF:
         yield f"ahead: {name.partition('/')[2]}", lambda name=name: compare_ahead(name)
         yield f"interrupted: {name.partition('/')[2]}", lambda name=name: _interrupted(name)
     yield "every feature in batches", lambda: _asleep(_batches_differ)
     yield "every feature, loaded ahead", _loaded_ahead_differ
+    yield "every feature, counts that widen", _counts_widen
     for case in FEATURE_CASES:
         if case.network.neuron_count <= _FEW_NEURONS and modelled(case.network):
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)

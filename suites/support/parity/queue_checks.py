@@ -29,7 +29,7 @@ _BURSTS = 8
 
 @contextmanager
 def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
-    """Every network that can has three owners, and no more than ``room`` entries in the queue of each.
+    """Every network that can has three owners, and no more than ``room`` entries in each queue and each bucket.
 
     ``bins``: bytes of a block's bins.
     """
@@ -41,6 +41,7 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
         "queues._FEATURED_SHAPE": FusedShape(32, 1),
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
+        "buffers._BUCKET_SHARE": 1 << 20,
     }
     with ExitStack() as patches:
         for name, value in chosen.items():
@@ -78,6 +79,8 @@ def check_queues_per_owner() -> list[str]:
     with queues_of(room=1 << 12):
         for name, delay in (("fractions, delays to 7", 7), ("integers", 2)):
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+        with mock.patch(f"{_PLAN}.queues._MOST_ENTRIES", 0):
+            problems += [f"lists read again: {problem}" for problem in _differs(_small("fractions, delays to 7", 7))]
         long = replace(_small("integers", 1), synapses=40 * 110)
         problems += [f"rows of about 40: {problem}" for problem in _differs(long)]
         with mock.patch(f"{_PLAN}.entries._FEW_NEURONS", 0):
@@ -119,10 +122,10 @@ def check_bins_that_are_full() -> list[str]:
 
 
 def check_queues_that_are_full() -> list[str]:
-    """What a queue has no room for arrives all the same, once."""
+    """What a queue or a bucket has no room for arrives all the same, once."""
     problems = []
     with queues_of(room=3):
-        for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 1)):
+        for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 7)):
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
     return problems
 

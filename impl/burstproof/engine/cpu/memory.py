@@ -326,7 +326,7 @@ class CpuMemory:
         members = self.members
         arriving = state.pending_candidate[:, members] & self._network.neurons.valid_mask[members]
         sums = np.where(arriving, state.pending[:, members], 0)
-        if bool((arriving & (sums == 0)).any()):
+        if bool((arriving & (sums <= 0)).any()):  # what arrives later may cancel a negative one
             self.use_flags()
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(state.burst_count)
         self.ring.sums.reshape(shape)[slots] = sums

@@ -35,6 +35,7 @@ Amount: TypeAlias = Annotated[Any, "accumulator"]
 Potentials: TypeAlias = Annotated[npt.NDArray[Any], "potential"]
 Countdowns: TypeAlias = Annotated[npt.NDArray[Any], "countdown"]
 Counts: TypeAlias = Annotated[npt.NDArray[Any], "count"]
+Kinds: TypeAlias = Annotated[npt.NDArray[Any], "kind"]
 Offsets: TypeAlias = Annotated[npt.NDArray[Any], "offset"]
 Targets: TypeAlias = Annotated[npt.NDArray[Any], "target"]
 Contributions: TypeAlias = Annotated[npt.NDArray[Any], "read_contribution"]
@@ -192,13 +193,14 @@ class Deferred(NamedTuple):
 class Extras(NamedTuple):
     """What features add to neurons; a class is the neurons of an area whose parameters change, class 0 all others.
 
+    ``kinds``: class and bits of each neuron (``plan.features``).
     ``homeostats``, ``area_factors``: numbers of each class; what follows from signals has a row for bursts of even and
     one for bursts of odd number, and so have ``class_phases``: burst mod period, with a flag, and ``class_states``:
     flags (``plan.features``). A factor that nothing subscribes to is NaN. ``sleep_bounds``: as
     ``Network.largest_excitability``, of a class.
     """
 
-    classes: Shorts
+    kinds: Kinds
     class_states: Bytes
     sleep_bounds: Floats
     homeostats: Floats
@@ -208,7 +210,6 @@ class Extras(NamedTuple):
     firing_rates: Floats
     homeostat_leaks: Floats
     base_leaks: Floats
-    trains: Bytes
     held_potentials: Floats
     driver_of: Shorts
     drives: Words
@@ -357,14 +358,20 @@ class Queues(NamedTuple):
     """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
 
     ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
-    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold.
+    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold. Where later
+    contributions are put off to buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows;
+    ``bucket_counts`` count those beyond it, too.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
     queue_lengths: Ids
     queue_spills: Ids
     contributions: Contributions
+    bucket_targets: Targets
+    bucket_contributions: Contributions
+    bucket_counts: Ids
     queue_room: np.uint32
+    bucket_room: np.uint32
 
 
 class Exchange(NamedTuple):

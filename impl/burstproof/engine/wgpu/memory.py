@@ -285,7 +285,7 @@ class WgpuMemory:
     def _restore_pending(self, state: EngineState) -> None:
         arriving = state.pending_candidate & self._network.neurons.valid_mask
         sums = np.where(arriving, state.pending, 0)
-        if bool((arriving & (sums == 0)).any()):
+        if bool((arriving & (sums <= 0)).any()):  # what arrives later may cancel a negative one
             self.use_flags()
         shape = self.layout.max_delay, self.layout.neuron_count
         columns = list(lower_and_upper(sums))[: 1 + self.variant.wide]

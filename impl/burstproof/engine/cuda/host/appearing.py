@@ -12,7 +12,7 @@ from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.marks import RESTARTING_MARK, marks_of
 from burstproof.engine.cuda.plan.columns import PARAMETERS
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
 from burstproof.engine.sharded.shard import Twin
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
@@ -133,6 +133,6 @@ class Appearing:
             kept = int(device.read_at("marks", place)) & ~RESTARTING_MARK
             device.write_at("marks", place, kept | int(marks_of(twin.parameters["mp_charge_accumulation"])))
         device.adopt(place, template)
-        if key.trains:
-            kept = int(device.read_at("trains", place)) & IN_TRAIN
-            device.write_at("trains", place, kept | (CAN_TRAIN if twin.trains else 0))
+        if key.trains or key.modulators:
+            kept = int(device.read_at("kinds", place)) & ~(CAN_TRAIN | DRIVES)
+            device.write_at("kinds", place, kept | twin.trains * CAN_TRAIN | bool(twin.driver) * DRIVES)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN, Contents, FeaturePlan, mode_columns
+from burstproof.engine.cuda.plan.features import IN_TRAIN, Contents, FeaturePlan, mode_columns
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped
@@ -36,7 +36,7 @@ def first_contents(packed: Packed) -> Contents:
     first, loaded = packed.network.burst_count + 1, np.zeros(plan.sizes.classes, np.bool_)
     yield "class_phases", plan.phases(first, loaded)
     yield "class_states", plan.states(first, loaded)
-    yield "trains", plan.trains * CAN_TRAIN
+    yield "kinds", plan.kinds(np.zeros(len(plan.trains), np.bool_))
     if key.replays:
         yield "given_potentials", np.full(packed.network.neuron_count, FORCED_POTENTIAL, np.float32)
     homeostatic = plan.tables.areas.homeostatic[plan.tables.classes]
@@ -90,7 +90,7 @@ class FeatureRecord:
         if key.modulators:
             signals = read("signals").reshape(2, -1)[(burst + 1) & 1].copy()
         leaks = column("homeostat_leaks", key.homeostats, np.float32)
-        in_train = (column("trains", key.trains, np.uint8) & IN_TRAIN) != 0
+        in_train = (column("kinds", key.trains, np.uint32) & np.uint32(IN_TRAIN)) != 0
         held = column("held_potentials", key.trains, np.float32)
         levels = self._in_force(plan, read, burst, leaks, signals, bool(since_load))
         return FeatureState(
@@ -129,7 +129,7 @@ class FeatureRecord:
         yield "class_states", plan.states(burst + 1, regulated)
         yield "firing_rates", state.firing_rates
         yield "homeostat_leaks", state.homeostat_leaks
-        yield "trains", plan.trains * CAN_TRAIN + state.trains * IN_TRAIN
+        yield "kinds", plan.kinds(state.trains)
         yield "held_potentials", state.held_potentials
         if packed.layout.computed is not None:
             yield "psps", state.postsynaptic_potentials[packed.layout.computed.rows]

@@ -15,7 +15,14 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
-from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift, queue_room, ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import (
+    bucket_room,
+    calendar_room,
+    calendar_shift,
+    queue_room,
+    ring_slots,
+    slot_stride,
+)
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import ENQUEUE_BLOCKS, ENQUEUE_THREADS
@@ -44,7 +51,7 @@ def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
     """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
     key = spec.function, runtime.name
     if key not in _COMPILED:
-        _COMPILED[key] = runtime.kernel(spec.function, spec.signature)
+        _COMPILED[key] = runtime.kernel(spec.function, spec.signature, spec.registers)
     return _COMPILED[key]
 
 
@@ -93,6 +100,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
         "queue_room": queue_room(sizes, variant),
+        "bucket_room": bucket_room(sizes, variant),
         "calendar_room": calendar_room(sizes, variant),
         "calendar_shift": calendar_shift(sizes, variant),
         "unit": point.unit,

@@ -341,10 +341,10 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        kind, train = cuda.local.array(per_thread, np.uint16), cuda.local.array(per_thread, np.uint8)
-        traits = Traits(kind, train, cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32))
+        rate, leak = cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32)
+        traits = Traits(cuda.local.array(per_thread, np.uint32), rate, leak)
         marks = cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, traits)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, v, traits)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if in_tiles:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from burstproof.engine.cuda.kernels.burst import make_burst
 from burstproof.engine.cuda.kernels.deferred import make_settle
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
+from burstproof.engine.cuda.kernels.enqueue import make_enqueue
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
@@ -19,13 +20,13 @@ from burstproof.engine.cuda.kernels.modulators import make_modulate
 from burstproof.engine.cuda.kernels.owners import make_owners_burst
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
-from burstproof.engine.cuda.kernels.queues import make_enqueue
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
 from burstproof.engine.cuda.kernels.streaming import make_propagate_streamed
 from burstproof.engine.cuda.kernels.tiles import make_open_rows, make_send_tile, make_sort_rows
+from burstproof.engine.cuda.plan.queues import ENQUEUE_REGISTERS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -37,7 +38,9 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
     made = {"stimulate": make_stimulate(shard), **(_one_kernel(shard) if shard.merged else _phases(shard))}
     if shard.extras.modulators:
         made["modulate"] = make_modulate(shard)
-    return tuple(kernel_spec(name, function, shard) for name, function in made.items())
+    puts_off = shard.variant.queues is not None and shard.variant.queues.rows_put_off > 0
+    most = {"burst": shard.registers, "enqueue": ENQUEUE_REGISTERS if puts_off else None}
+    return tuple(kernel_spec(name, function, shard, most.get(name)) for name, function in made.items())
 
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:

@@ -68,10 +68,11 @@ def _make_own_tables(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def _make_take_states() -> Callable[..., Any]:
-    size = np.uint32(HOMEOSTAT_NUMBERS)
+    size, one = np.uint32(HOMEOSTAT_NUMBERS), np.uint32(1)
 
     def take_states(row: np.uint32, extras: Extras, states: Bytes, numbers: Floats) -> None:
-        item = np.uint32(cuda.threadIdx.x)
+        """From the block's last thread on: the first ones work out factors."""
+        item = np.uint32(np.uint32(cuda.blockDim.x) - one - np.uint32(cuda.threadIdx.x))
         while item < np.uint32(size * extras.class_count):
             numbers[item] = extras.homeostats[item]
             if item < extras.class_count:

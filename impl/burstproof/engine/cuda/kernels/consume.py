@@ -20,13 +20,13 @@ from burstproof.engine.cuda.kernels.features import (
     make_find_traits,
     make_regulate,
 )
-from burstproof.engine.cuda.kernels.identity import make_seed
+from burstproof.engine.cuda.kernels.identity import make_in_register, make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
-from burstproof.engine.cuda.plan.features import CAN_TRAIN, IN_TRAIN
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
@@ -44,7 +44,7 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so.
+    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so, ``decay`` unless ``leaks_ahead`` does.
     """
 
     word: Added
@@ -53,6 +53,7 @@ class Loaded(NamedTuple):
     rc: npt.NDArray[np.int32]
     cc: npt.NDArray[np.int32]
     mark: Bytes
+    decay: Floats
     traits: Traits
 
 
@@ -118,13 +119,12 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)
     refractory, counts_decide = features.refractory_periods, features.counts_decide
-    mixed = features.restarts and shard.marks_ahead
+    mixed, leaks_ahead = features.restarts and shard.marks_ahead, shard.leaks_ahead
     featured, find_traits = variant.extras.by_neuron and shard.marks_ahead, make_find_traits(variant)
 
     def keep_traits(place: int, found: Traits, loaded: Loaded) -> None:
         traits = loaded.traits
-        traits.kind[place], traits.train[place] = found.kind, found.train
-        traits.rate[place], traits.leak[place] = found.rate, found.leak
+        traits.kind[place], traits.rate[place], traits.leak[place] = found.kind, found.rate, found.leak
 
     keep_traits = cuda.jit(device=True)(keep_traits)
 
@@ -140,6 +140,8 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
                 loaded.cc[p] = np.int32(state.counts[neuron])
             if mixed:
                 loaded.mark[p] = state.marks[neuron]
+            if leaks_ahead:
+                loaded.decay[p] = neurons.parameters.decays[neuron]
             if featured:
                 keep_traits(p, find_traits(neuron, neurons.extras), loaded)
 
@@ -153,9 +155,8 @@ def make_hand_over() -> Callable[..., Any]:
     def hand_over(p: int, place: int, loaded: Loaded) -> None:
         traits = loaded.traits
         loaded.v[place], loaded.rc[place], loaded.cc[place] = loaded.v[p], loaded.rc[p], loaded.cc[p]
-        loaded.mark[place] = loaded.mark[p]
-        traits.kind[place], traits.train[place] = traits.kind[p], traits.train[p]
-        traits.rate[place], traits.leak[place] = traits.rate[p], traits.leak[p]
+        loaded.mark[place], loaded.decay[place] = loaded.mark[p], loaded.decay[p]
+        traits.kind[place], traits.rate[place], traits.leak[place] = traits.kind[p], traits.rate[p], traits.leak[p]
 
     return cuda.jit(device=True)(hand_over)  # type: ignore[no-any-return]
 
@@ -163,12 +164,12 @@ def make_hand_over() -> Callable[..., Any]:
 def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
     block, nothing = np.uint32(threads), shard.variant.word.added(0)
-    fetch_neuron, stay = make_fetch_neuron(shard), make_stay()
+    fetch_neuron, stay, in_register = make_fetch_neuron(shard), make_stay(), make_in_register(shard.extras.by_neuron)
 
     def fetch_state(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         for p in range(per_thread):
             loaded.word[p] = nothing
-            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            neuron = in_register(np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block))
             fetch_neuron(neuron, p, neurons, network, loaded)
         stay()
 
@@ -258,7 +259,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
     """
     variant, apart = shard.variant, shard.apart
-    neuron_burst, seed_of = make_neuron(variant, shard.eager or shard.ahead, shard.marks_ahead), make_seed(shard)
+    counted = shard.eager or shard.ahead
+    neuron_burst, seed_of = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead), make_seed(shard)
     draws, marked = variant.features.excitabilities, variant.word.marked
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -271,7 +273,8 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
     traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
-    able, inside, none, silent = np.uint8(CAN_TRAIN), np.uint8(IN_TRAIN), np.uint8(0), np.float32(0)
+    able, inside, driving, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
+    silent = np.float32(0)
 
     def consume(
         neuron: np.uint32,
@@ -285,12 +288,12 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
         kept, word = loaded.traits, loaded.word[p]
-        traits = Traits(np.uint16(0), none, silent, silent)
+        traits = Traits(none, silent, silent)
         if featured and traits_ahead:
-            traits = Traits(kept.kind[p], kept.train[p], kept.rate[p], kept.leak[p])
+            traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
         elif featured:
             traits = find_traits(neuron, extras)
-        train, adapted = traits.train, adapt(traits, moment.classes)
+        kind, adapted = traits.kind, adapt(traits, moment.classes)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
         is_candidate = told(word, cell, fcl)
         if is_candidate:
@@ -309,14 +312,14 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
-        in_train = trains and (train & inside) != none
+        in_train = trains and (kind & inside) != none
         if np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p])
+        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.decay[p])
         joins, potential, is_given = neuron_burst(
             neuron,
             seed,
@@ -336,9 +339,9 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
                 potential = extras.held_potentials[neuron]
             elif replays:
                 potential = extras.given_potentials[neuron]
-        if trains and joins and (train & able) != none:
-            advance_train(neuron, train, potential, neurons)
-        if drives and joins:
+        if trains and joins and (kind & able) != none:
+            advance_train(neuron, kind, potential, neurons)
+        if drives and joins and (kind & driving) != none:
             drive(neuron, potential, moment.burst, extras)
         if homeostats:
             regulate(neuron, joins, adapted, moment.classes, extras)
@@ -354,6 +357,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
     """
     consume, append, block_count = make_consume(shard), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
+    in_register = make_in_register(shard.extras.by_neuron)
 
     def consume_part(
         first: np.uint32,
@@ -368,7 +372,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
         thread = np.uint32(cuda.threadIdx.x)
         lane = np.uint32(thread & lanes)
         for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
+            neuron = in_register(np.uint32(first + thread + np.uint32(p) * block))
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
                 joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)

@@ -12,7 +12,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Extras, Neurons, Parameters
 from burstproof.engine.cuda.kernels.neuron_values import make_value
 from burstproof.engine.cuda.plan.features import (
-    CAN_TRAIN,
+    CLASS_SHIFT,
     HOMEOSTAT_NUMBERS,
     HOMEOSTATIC,
     IN_TRAIN,
@@ -39,27 +39,25 @@ def rules_of_features() -> FeatureRules:
 
 
 class Traits(NamedTuple):
-    """What is stored of a neuron with features: its class, its train, average and leak of its homeostat."""
+    """What is stored of a neuron with features: what it is, average and leak of its homeostat."""
 
     kind: Any
-    train: Any
     rate: Any
     leak: Any
 
 
 def make_find_traits(variant: Variant) -> Callable[..., Any]:
     """``find_traits(neuron, extras)`` -> ``Traits``; what no neuron has is not read."""
-    adapts, homeostats, trains = variant.extras.adapts, variant.extras.homeostats, variant.extras.trains
+    key, homeostats, none = variant.extras, variant.extras.homeostats, np.uint32(0)
+    kinds = key.adapts or key.trains or key.modulators
 
     def find_traits(neuron: np.uint32, extras: Extras) -> Any:
-        kind, train, rate, leak = np.uint16(0), np.uint8(0), _ZERO, _ZERO
-        if adapts:
-            kind = extras.classes[neuron]
-        if trains:
-            train = extras.trains[neuron]
+        kind, rate, leak = none, _ZERO, _ZERO
+        if kinds:
+            kind = np.uint32(extras.kinds[neuron])
         if homeostats:
             rate, leak = extras.firing_rates[neuron], extras.homeostat_leaks[neuron]
-        return Traits(kind, train, rate, leak)
+        return Traits(kind, rate, leak)
 
     return cuda.jit(device=True)(find_traits)  # type: ignore[no-any-return]
 
@@ -75,12 +73,12 @@ class Adapted(NamedTuple):
 
 def make_adapt(variant: Variant) -> Callable[..., Any]:
     """``adapt(traits, classes)`` -> ``Adapted``."""
-    adapts, homeostats = variant.extras.adapts, variant.extras.homeostats
+    adapts, homeostats, shift = variant.extras.adapts, variant.extras.homeostats, np.uint32(CLASS_SHIFT)
 
     def adapt(traits: Traits, classes: Any) -> Any:
         row, flags = np.uint32(0), np.uint8(0)
         if adapts:
-            row = np.uint32(classes.first + np.uint32(traits.kind))
+            row = np.uint32(classes.first + (traits.kind >> shift))
         if homeostats:
             flags = classes.states[row]
         return Adapted(row, flags, traits.rate, traits.leak)
@@ -95,28 +93,34 @@ def base_leaks_serve(variant: Variant) -> bool:
 
 
 def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, adapted, neuron, classes, extras)`` -> ``Parameters``: what holds of a neuron's ``own``."""
+    """``in_force(own, adapted, sleeps, neuron, ...)`` -> ``Parameters``: what holds of a neuron's ``own``.
+
+    Of one that ``sleeps`` nothing but the leak matters.
+    """
     key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
     homeostats, modulated, from_base = key.homeostats, key.area_modulators, base_leaks_serve(variant)
     threshold_of, share_of, bounded = rules.modulated_threshold, rules.modulated_share, rules.bounded
     homeostatic, leaks, none = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(0)
     three = np.uint32(3)
 
-    def in_force(own: Parameters, adapted: Adapted, neuron: np.uint32, classes: Any, extras: Extras) -> Any:
+    def in_force(
+        own: Parameters, adapted: Adapted, sleeps: bool, neuron: np.uint32, classes: Any, extras: Extras
+    ) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
         scaled, factor = False, _ONE
         if modulated:
             at = np.uint32(adapted.row * three)
-            first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
             factor = classes.factors[np.uint32(at + np.uint32(LEAK))]
-            third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
-            if first == first:
-                threshold = threshold_of(threshold, first)
-                if clamps:
-                    threshold = bounded(threshold, _ZERO, _FULL)
             scaled = factor == factor
-            if third == third:
-                excitability = share_of(excitability, third)
+            if not sleeps:
+                first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
+                third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
+                if first == first:
+                    threshold = threshold_of(threshold, first)
+                    if clamps:
+                        threshold = bounded(threshold, _ZERO, _FULL)
+                if third == third:
+                    excitability = share_of(excitability, third)
         regulated = homeostats and (adapted.flags & (homeostatic if scaled else leaks)) != none
         if regulated or scaled or from_base:
             g = adapted.leak
@@ -202,22 +206,22 @@ def make_advance_classes() -> Callable[..., Any]:
 
 
 def make_advance_train(variant: Variant) -> Callable[..., Any]:
-    """``advance_train(neuron, train, potential, ...)``: section 3 for a neuron with ``CAN_TRAIN`` that fired."""
+    """``advance_train(neuron, kind, potential, ...)``: section 3 for a neuron with ``CAN_TRAIN`` that fired."""
     rule, snoozes = rules_of_features().train, variant.features.snooze_periods
     limit_of, period_of = make_value(variant, "consecutive_fire_limits"), make_value(variant, "refractory_periods")
-    snooze_of, inside, none = make_value(variant, "snooze_periods"), np.uint8(IN_TRAIN), np.uint8(0)
-    able, both = np.uint8(CAN_TRAIN), np.uint8(CAN_TRAIN | IN_TRAIN)
+    snooze_of, inside, none = make_value(variant, "snooze_periods"), np.uint32(IN_TRAIN), np.uint32(0)
+    stored = variant.kind
 
-    def advance_train(neuron: np.uint32, train: np.uint8, potential: np.float32, neurons: Neurons) -> None:
+    def advance_train(neuron: np.uint32, kind: np.uint32, potential: np.float32, neurons: Neurons) -> None:
         state, parameters, extras = neurons.state, neurons.parameters, neurons.extras
-        was_active, cc = (train & inside) != none, np.int32(state.counts[neuron])
+        was_active, cc = (kind & inside) != none, np.int32(state.counts[neuron])
         limit = np.int32(limit_of(parameters.consecutive_fire_limits, neuron))
         period, snooze = np.int32(period_of(parameters.refractory_periods, neuron)), np.int32(0)
         if snoozes:
             snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
         active, count, rc = rule(was_active, cc, limit, period, snooze)
         if active != was_active:
-            extras.trains[neuron] = both if active else able
+            extras.kinds[neuron] = stored(kind ^ inside)
             if active:
                 extras.held_potentials[neuron] = potential
         if count != cc:

@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Identity
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
 """A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: so much more burst stands for one more id."""
+
+
+@cache
+def make_in_register(opaque: bool) -> Callable[..., Any]:
+    """``in_register(number)`` -> uint32: ``number``; if ``opaque``, the compiler knows nothing else about it.
+
+    An address that follows from it takes one wide product then; from a sum it takes shifts and masks of 64 bits.
+    """
+
+    def same(number: np.uint32) -> Any:
+        return number
+
+    return _moved() if opaque and not SIMULATED else cuda.jit(device=True)(same)
+
+
+def _moved() -> Callable[..., Any]:
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+
+    def typed(_typing: Any, number: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            word = ir.IntType(32)
+            return builder.call(ir.InlineAsm(ir.FunctionType(word, [word]), "mov.u32 $0, $1;", "=r,r"), arguments)
+
+        return types.uint32(types.uint32), emit
+
+    return cuda.extending.intrinsic(typed)  # type: ignore[no-any-return]
 
 
 def make_id_of(shard: ShardVariant) -> Callable[..., Any]:

@@ -71,10 +71,11 @@ def make_signal_of() -> Callable[..., Any]:
     strength, silent, low = rules_of_features().strength, np.uint64(NOT_FIRED), np.uint64(0xFFFFFFFF)
 
     def signal_of(first: np.uint32, item: np.uint32, m: Modulation) -> Any:
-        word, share = m.drives[np.uint32(first + m.modulator_drivers[item])], _ZERO
+        magnitude, full_scale, share = m.magnitudes[item], m.full_scales[item], _ZERO
+        word = m.drives[np.uint32(first + m.modulator_drivers[item])]
         if word != silent:
-            share = strength(np.uint32(word & low).view(np.float32), m.full_scales[item])
-        return m.magnitudes[item] * share
+            share = strength(np.uint32(word & low).view(np.float32), full_scale)
+        return magnitude * share
 
     return cuda.jit(device=True)(signal_of)  # type: ignore[no-any-return]
 

@@ -28,10 +28,26 @@ class Found(NamedTuple):
     rc: np.int32
     cc: np.int32
     mark: np.uint8
+    decay: np.float32
 
 
-def make_own(variant: Variant) -> Callable[..., Any]:
-    """``own(parameters, neuron, limit, accumulates, sleeps, leaking)`` -> ``Parameters`` of one neuron.
+class Trial(NamedTuple):
+    """What decides whether a candidate fires, beside its parameters.
+
+    ``x`` is what arrived; ``left`` is the factor that the leak leaves, where it was loaded.
+    """
+
+    x: np.float32
+    v: np.float32
+    cc: np.int32
+    left: np.float32
+    limit: np.int32
+    accumulates: bool
+    sleeps: bool
+
+
+def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
+    """``own(parameters, neuron, trial, leaking)`` -> ``Parameters`` of one neuron.
 
     What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
     threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
@@ -45,15 +61,15 @@ def make_own(variant: Variant) -> Callable[..., Any]:
     snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
-    def own(
-        parameters: Parameters, neuron: np.uint32, limit: np.int32, accumulates: bool, sleeps: bool, leaking: bool
-    ) -> Any:
+    def own(parameters: Parameters, neuron: np.uint32, trial: Trial, leaking: bool) -> Any:
         ceiling, decay, excitability = no_limit, one, one
         period, snooze = np.int32(0), np.int32(0)
         threshold = never
-        if leaks and not leaking:
+        if leaks_ahead:
+            decay = trial.left
+        elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
-        if not sleeps:
+        if not trial.sleeps:
             if limits:
                 ceiling = limit_of(parameters.threshold_limits, neuron)
             if refractory:
@@ -64,7 +80,7 @@ def make_own(variant: Variant) -> Callable[..., Any]:
                 excitability = excitability_of(parameters.excitabilities, neuron)
             threshold = threshold_of(parameters.thresholds, neuron)
         # Numbers in the place of columns.
-        return Parameters(threshold, ceiling, decay, period, limit, snooze, excitability, accumulates)  # type: ignore[arg-type]
+        return Parameters(threshold, ceiling, decay, period, trial.limit, snooze, excitability, trial.accumulates)  # type: ignore[arg-type]
 
     return cuda.jit(device=True)(own)  # type: ignore[no-any-return]
 
@@ -89,24 +105,51 @@ def make_restarts(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(rules[variant.restart])  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., Any]:
-    """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
-
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch
-    path is emulated in this burst, ``counted`` that the count was found, too,
-    ``marked`` that the mark was.
-    """
-    features, adapts, in_force = variant.features, variant.extras.adapts, make_in_force(variant)
-    rules, own_of, restarts_of = make_rules(features, cuda.jit(device=True)), make_own(variant), make_restarts(variant)
-    candidate, tick, narrow = rules.candidate, rules.tick, make_narrow(features.storage)
+def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
+    """``tested(trial, neuron, ...)`` -> (the factor that the leak leaves, and what ``Rules.candidate`` returns)."""
+    features, adapts, homeostats = variant.features, variant.extras.adapts, variant.extras.homeostats
+    own_of, in_force = make_own(variant, leaks_ahead), make_in_force(variant)
+    leaks, none = np.uint8(LEAKS), np.uint8(0)
+    candidate = make_rules(features, cuda.jit(device=True)).candidate
     twins_differ, unclamped = features.clamp_potentials and variant.extras.replays, candidate
     if twins_differ:
         unclamped = make_rules(replace(features, clamp_potentials=False), cuda.jit(device=True)).candidate
+
+    def tested(
+        trial: Trial,
+        neuron: np.uint32,
+        burst_seed: np.uint32,
+        batch: bool,
+        adapted: Adapted,
+        classes: Any,
+        neurons: Neurons,
+    ) -> Any:
+        leaking = homeostats and (adapted.flags & leaks) != none
+        own = own_of(neurons.parameters, neuron, trial, leaking)
+        if adapts:
+            own = in_force(own, adapted, trial.sleeps, neuron, classes, neurons.extras)
+        if twins_differ and neuron >= neurons.extras.loaded:
+            fired, potential, v, rc, cc = unclamped(trial.x, trial.v, trial.cc, own, neuron, burst_seed, batch)
+        else:
+            fired, potential, v, rc, cc = candidate(trial.x, trial.v, trial.cc, own, neuron, burst_seed, batch)
+        return own.decays, fired, potential, v, rc, cc
+
+    return cuda.jit(device=True)(tested)  # type: ignore[no-any-return]
+
+
+def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool) -> Callable[..., Any]:
+    """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
+
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst, ``counted`` that
+    the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were.
+    """
+    features, adapts, tested = variant.features, variant.extras.adapts, _make_tested(variant, leaks_ahead)
+    rules, restarts_of = make_rules(features, cuda.jit(device=True)), make_restarts(variant)
+    tick, draw, narrow = rules.tick, rules.draw, make_narrow(features.storage)
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    sleepy, draw, homeostats = variant.sleeps, rules.draw, variant.extras.homeostats
-    leaks, none = np.uint8(LEAKS), np.uint8(0)
+    sleepy, apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint8(0), np.int32(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of = make_value(variant, "consecutive_fire_limits")
     silent, full = np.float32(0), np.uint16(65535)
@@ -126,7 +169,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         neurons: Neurons,
         network: Network,
     ) -> Any:
-        state, parameters, extras = neurons.state, neurons.parameters, neurons.extras
+        state, parameters = neurons.state, neurons.parameters
         v, rc = found.v, found.rc
         fired = False
         potential = silent
@@ -157,15 +200,17 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
         elif is_candidate:
             if restarts:
                 v = silent
-            leaking = homeostats and (adapted.flags & leaks) != none
-            own = own_of(parameters, neuron, limit, accumulating, asleep, leaking)
-            if adapts:
-                own = in_force(own, adapted, neuron, classes, extras)
             x = np.float32(np.float32(found.total) * network.unit)
-            if twins_differ and neuron >= extras.loaded:
-                fired, potential, v, new_rc, new_cc = unclamped(x, v, cc, own, neuron, burst_seed, batch)
+            if apart and asleep:  # most are: they skip what the others need
+                trial = Trial(x, v, zero, found.decay, zero, accumulating, True)
+                decay, fired, potential, v, new_rc, new_cc = tested(
+                    trial, neuron, burst_seed, batch, adapted, classes, neurons
+                )
             else:
-                fired, potential, v, new_rc, new_cc = candidate(x, v, cc, own, neuron, burst_seed, batch)
+                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not apart)
+                decay, fired, potential, v, new_rc, new_cc = tested(
+                    trial, neuron, burst_seed, batch, adapted, classes, neurons
+                )
             if counts_decide:
                 if new_cc != cc:
                     state.counts[neuron] = np.uint16(new_cc)
@@ -174,7 +219,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool) -> Callable[..., 
                 if count == full:
                     fired, v, new_rc = False, potential, np.int32(0)
                     if batch_path and batch:
-                        v = silent if batch_zeroes else np.float32(potential * own.decays)
+                        v = silent if batch_zeroes else np.float32(potential * decay)
                     else:
                         state.counts[neuron] = np.uint16(0)
                 else:

@@ -3,8 +3,8 @@
 An owner is a range of neurons (``plan.queues``). A block keeps a bin for each owner in shared memory. It reads entries
 of rows by the thousand, always a window ahead, and puts each into its owner's bin; an entry is the target within the
 owner, and the contribution above it. Once a bin is nearly full, all are emptied into the queues in device memory, in
-whole lines, with one reservation a bin. What a full queue has no room for is added to the FCL. As with delays on the
-sender's side (``kernels.recall``), rows are those of the fired lists of the last bursts, each for one delay.
+whole lines, with one reservation a bin. What a full queue has no room for is added to the FCL. Which entries a block
+reads is up to ``kernels.enqueue``.
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Amount, Fcl, Ids, Network, Queues, Recall, Rows, Steering, Turn
+from burstproof.engine.cuda.args import Amount, Fcl, Ids, Queues, Recall, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
-from burstproof.engine.cuda.kernels.steer import make_fired_of
 from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS, LOCAL_BITS
-from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
+from burstproof.engine.cuda.plan.queues import LOCAL_BITS
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
 _PER_THREAD, _WIDE_PER_THREAD = 6, 4
 """Entries of 32 and of 64 bits that a thread takes at a time; one less where rows are in parts.
@@ -120,7 +116,7 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def _parts(variant: Variant, queues: OwnerQueues, threads: int) -> int:
+def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
     most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
     per_window = _FILLED * threads * _per_thread(variant, queues) / queues.part
@@ -128,7 +124,7 @@ def _parts(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     return max(1, min(int(windows * per_window), most))
 
 
-def _divides(variant: Variant) -> bool:
+def divides(variant: Variant) -> bool:
     """Whether all parts are rows of one length, so that the part of an entry follows from its number."""
     return variant.recalled == 1 and variant.row_length > 0
 
@@ -168,7 +164,7 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
     widest, length = (
-        np.uint32(1 << (_parts(variant, queues, threads).bit_length() - 1)),
+        np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1)),
         np.uint32(max(1, variant.row_length)),
     )
 
@@ -205,7 +201,7 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + one)
         return part
 
-    if _divides(variant):
+    if divides(variant):
         made = note_nothing, divided
     elif queues.part < WARP:
         made = note_all, noted
@@ -214,18 +210,30 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
-def make_load_window(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+def _make_find_first() -> tuple[Callable[..., Any], ...]:
+    """``make_find`` of a part that is alone."""
+
+    def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        """There is nothing to write down."""
+
+    def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(0)
+
+    return cuda.jit(device=True)(note), cuda.jit(device=True)(find)
+
+
+def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
     """``load_window(base, total, ...)``: a thread's targets and contributions of the window of entries at ``base``.
 
-    ``total`` are those of a block's parts. Part i ends before the ``ends[i]``-th of all, and the one at ``place`` is
-    entry ``firsts[i] + place`` of the rows. Nothing stands between the loads, so that all are in flight at once; beyond
-    the last place the last is read again.
+    ``total`` are those of a block's parts, or of one alone if that is ``whole``. Part i ends before the ``ends[i]``-th
+    of all, and the one at ``place`` is entry ``firsts[i] + place``. Nothing stands between the loads, so that all are
+    in flight at once; beyond the last place the last is read again.
     """
     offset, uniform_rows = variant.offset, variant.uniform_rows
     columns = not (uniform_rows or variant.target_bits)
     per_thread, read_once = _per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
-    note, find = make_find(variant, queues, threads)
+    note, find = _make_find_first() if whole else make_find(variant, queues, threads)
 
     def load_window(
         base: np.uint32,
@@ -235,7 +243,8 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         ends: Ids,
         amounts: Any,
         part_of: Any,
-        rows: Rows,
+        targets: Any,
+        contributions: Any,
         owned: Any,
         values: Any,
     ) -> None:
@@ -251,9 +260,9 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
             if uniform_rows:
                 values[i] = amounts[part]
         for i in range(per_thread):
-            owned[i] = read_once(rows.targets, sought[i])
+            owned[i] = read_once(targets, sought[i])
             if columns:
-                values[i] = read_once(rows.contributions, sought[i])
+                values[i] = read_once(contributions, sought[i])
 
     return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
 
@@ -382,12 +391,16 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 
 
-def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window."""
+def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: bool = False) -> Callable[..., Any]:
+    """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window.
+
+    ``whole``: there is one part, of a bucket.
+    """
     target, stored = variant.target, _stored(variant)
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
-    load_window, put = make_load_window(variant, queues, threads), make_put(variant, queues, threads)
-    empty_bins, places = make_empty_bins(variant, queues, threads), (threads * per_thread if queues.part < WARP else 1)
+    load_window, put = make_load_window(variant, queues, threads, whole), make_put(variant, queues, threads)
+    empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
+    places = threads * per_thread if short else 1
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
 
     def sort_parts(
@@ -398,7 +411,8 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         amounts: Any,
         counts: Ids,
         bins: Any,
-        rows: Rows,
+        targets: Any,
+        contributions: Any,
         fcl: Fcl,
         queue: Queues,
     ) -> None:
@@ -407,14 +421,26 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         coming, amounts_coming = cuda.local.array(per_thread, target), cuda.local.array(per_thread, stored)
         thread, base = np.uint32(cuda.threadIdx.x), zero
         own_first = np.uint32(np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
-        load_window(zero, total, parts, firsts, ends, amounts, part_of, rows, owned, values)
+        load_window(zero, total, parts, firsts, ends, amounts, part_of, targets, contributions, owned, values)
         while base < total:
             following, pending = np.uint32(base + window), zero
             for i in range(per_thread):
                 if np.uint32(base + own_first + np.uint32(i) * warp) < total:
                     pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
             if following < total:
-                load_window(following, total, parts, firsts, ends, amounts, part_of, rows, coming, amounts_coming)
+                load_window(
+                    following,
+                    total,
+                    parts,
+                    firsts,
+                    ends,
+                    amounts,
+                    part_of,
+                    targets,
+                    contributions,
+                    coming,
+                    amounts_coming,
+                )
             waits = True
             while waits:
                 pending, crowded = put(pending, owned, values, counts, bins)
@@ -427,100 +453,3 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int) -> Call
             base = following
 
     return cuda.jit(device=True)(sort_parts)  # type: ignore[no-any-return]
-
-
-def make_enqueue(variant: Variant) -> Callable[..., None]:
-    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
-    queues = variant.queues
-    assert queues is not None
-    threads = WARP if SIMULATED else ENQUEUE_THREADS
-    longest, turns = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
-    clamps, uniform_rows, offset, number = variant.clamps, variant.uniform_rows, variant.offset, variant.accumulator
-    part_of, fired_of, scan = make_part_of(variant), make_fired_of(), make_scan()
-    sort_parts, empty_bins = make_sort_parts(variant, queues, threads), make_empty_bins(variant, queues, threads)
-    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-    lists, items = variant.recalled, _parts(variant, queues, threads)
-    equal_length = np.uint32(variant.row_length if _divides(variant) else 0)
-    amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
-    bins_kept, all_owners = queues.owners, np.uint32(queues.owners)
-    entry_kind = types.uint64 if queues.wide else types.uint32
-    one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
-
-    def enqueue(
-        steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
-    ) -> None:
-        bins = cuda.shared.array(0, entry_kind)
-        counts = cuda.shared.array(bins_kept, np.uint32)
-        list_ends = cuda.shared.array(lists, np.uint32)
-        firsts = cuda.shared.array(items, offset)
-        ends = cuda.shared.array(items, np.uint32)
-        amounts = cuda.shared.array(amount_places, number)
-        totals = cuda.shared.array(warps, np.uint32)
-        thread = np.uint32(cuda.threadIdx.x)
-        let_next_start()
-        own = thread
-        while own < all_owners:
-            counts[own] = zero
-            own = np.uint32(own + block)
-        wait_for_last()
-        report = steering.report
-        if report[INDEX] != np.int64(turn.place):
-            return
-        burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
-        latest = fired_of(steering.tallies, burst)
-        if cuda.grid(1) == 0:
-            recall.recalled_counts[burst & turns] = latest
-        own = thread
-        while own < longest:
-            length = latest
-            if own > zero:
-                length = recall.recalled_counts[np.uint32(burst - own) & turns]
-            list_ends[own] = length
-            own = np.uint32(own + block)
-        cuda.syncthreads()
-        scan(list_ends, longest, totals)
-        everything = list_ends[np.uint32(longest - one)]
-        blocks, item_0 = np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
-        share = zero
-        if item_0 < everything:
-            share = np.uint32((everything - item_0 + blocks - one) // blocks)
-        groups = np.uint32((share + most - one) // most)
-        low, group = zero, most
-        if groups > zero:
-            group = np.uint32((share + groups - one) // groups)
-        while low < share:
-            parts, own = min(group, np.uint32(share - low)), thread
-            while own < parts:
-                item, age, before = np.uint32(item_0 + np.uint32(low + own) * blocks), zero, zero
-                while item >= list_ends[age]:
-                    before = list_ends[age]
-                    age = np.uint32(age + one)
-                at = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
-                source = recall.recalled_ids[np.uint64(at + np.uint64(np.uint32(item - before)))]
-                firsts[own], ends[own] = part_of(source, age, rows, recall)
-                if uniform_rows:
-                    amounts[own] = number(rows.contributions[source])
-                if clamps and age == zero and rows.clamped_sources[source] != 0:
-                    steering.control[CLAMPED] = 1
-                own = np.uint32(own + block)
-            cuda.syncthreads()
-            if equal_length == zero:
-                scan(ends, parts, totals)
-            own = thread
-            while own < parts:
-                before = np.uint32(own * equal_length)
-                if own > zero and equal_length == zero:
-                    before = ends[np.uint32(own - one)]
-                firsts[own] = offset(firsts[own] - offset(before))
-                own = np.uint32(own + block)
-            total = np.uint32(parts * equal_length)
-            if equal_length == zero:
-                total = ends[np.uint32(parts - one)]
-            cuda.syncthreads()
-            if total > zero:
-                sort_parts(total, parts, firsts, ends, amounts, counts, bins, rows, fcl, queue)
-            low = np.uint32(low + parts)
-            cuda.syncthreads()
-        empty_bins(one, counts, bins, queue, fcl)
-
-    return enqueue

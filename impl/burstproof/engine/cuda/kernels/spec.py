@@ -16,17 +16,26 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 @dataclass(frozen=True, eq=False)
 class KernelSpec:
-    """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with."""
+    """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with.
+
+    ``registers``: most that a thread may have, ``None`` for as many as the compiler takes.
+    """
 
     name: str
     function: Callable[..., None]
     signature: Any
+    registers: int | None = None
 
 
-def kernel_spec(name: str, function: Callable[..., None], variant: Variant | ShardVariant | None = None) -> KernelSpec:
+def kernel_spec(
+    name: str,
+    function: Callable[..., None],
+    variant: Variant | ShardVariant | None = None,
+    registers: int | None = None,
+) -> KernelSpec:
     """``function``, whose signature follows from its annotations (``engine.cuda.args``)."""
     kinds = fields_of(function, variant).values()
-    return KernelSpec(name, function, types.void(*(_numba_type(kind, variant) for kind in kinds)))
+    return KernelSpec(name, function, types.void(*(_numba_type(kind, variant) for kind in kinds)), registers)
 
 
 def _numba_type(kind: Any, variant: Variant | ShardVariant | None) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.buffers import PlannedBuffer
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.tiles import CALENDAR, QUEUES, ROOMY_CALENDAR
+from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, ROOMY_CALENDAR
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network
@@ -126,8 +126,8 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
-    It has no calendar with room for every synapse if more than half of the bytes would be taken with it, and no other
-    calendar and no queues per owner if all would.
+    It has no calendar with room for every synapse if more than half of the bytes would be taken with it. It has no
+    buckets beside queues, no other calendar and no queues per owner if all would.
 
     Parameters
     ----------
@@ -136,6 +136,9 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     available : int
         Bytes that the engine may take on the device.
     """
+    queues = packed.variant.queues
+    if queues is not None and queues.rows_put_off and MemoryPlan.of(packed).total_bytes > available:
+        packed = packed.lacking(BUCKETS)
     variant = packed.variant
     if variant.calendar and not variant.calendar_tiles and 2 * MemoryPlan.of(packed).total_bytes > available:
         packed = packed.lacking(ROOMY_CALENDAR)

@@ -27,6 +27,7 @@ _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE = 8
 _LEAST_ROOM = 1024
 _CALENDAR_BYTES, _LEAST_SHARE = 4 << 30, 32
+_BUCKET_BYTES, _BUCKET_SHARE, _MOST_ENTRIES = 16 << 30, 16, (1 << 32) - (1 << 14)
 FIRST_SPARE = 2
 """With a calendar in tiles: slots of the FCL that take turns; behind them each bucket has a slot of its own."""
 
@@ -222,7 +223,7 @@ def _add_plastic(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     neurons, key, own = sizes.neurons, variant.extras, sizes.features
-    specs.add("classes", neurons, key.adapts)
+    specs.add("kinds", neurons, key.adapts or key.trains or key.modulators)
     specs.add("class_states", 2 * own.classes)
     specs.add("sleep_bounds", 2 * own.classes)
     specs.add("largest_excitabilities", own.classes)
@@ -232,7 +233,6 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("firing_rates", neurons, key.homeostats)
     specs.add("homeostat_leaks", neurons, key.homeostats)
     specs.add("base_leaks", neurons, key.area_modulators)
-    specs.add("trains", neurons, key.trains)
     specs.add("held_potentials", neurons, key.trains)
     specs.add("driver_of", neurons, key.modulators)
     specs.add("drives", DRIVE_ROWS * own.drivers)
@@ -276,6 +276,11 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
         specs.add("queue_lengths", SPACING * variant.queues.owners)
         specs.add("queue_spills", variant.queues.owners)
+        buckets = lists_kept(variant) if variant.queues.rows_put_off else 0
+        specs.add("bucket_targets", buckets * bucket_room(sizes, variant), dtype=variant.target)
+        amounts = 0 if variant.target_bits else buckets * bucket_room(sizes, variant)
+        specs.add("bucket_contributions", amounts, dtype=variant.contribution)
+        specs.add("bucket_counts", 2 * buckets)
 
 
 def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
@@ -283,6 +288,15 @@ def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
     if variant.queues is None:
         return 0
     return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
+
+
+def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
+    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or less."""
+    if variant.queues is None or not variant.queues.rows_put_off:
+        return 0
+    entry = 4 if variant.target_bits else 4 + variant.contribution_bits // 8
+    within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // lists_kept(variant)
+    return max(1, min(within, max(_LEAST_ROOM, -(-sizes.static_entries // _BUCKET_SHARE))))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:

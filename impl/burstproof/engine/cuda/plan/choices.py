@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import without_queues
+from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6
 
@@ -24,6 +25,7 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield _entries(packed)
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
+        side = f"with a bucket for each of {lists_kept(variant)} bursts, " if queues.rows_put_off else side
         yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
     elif variant.calendar:
         ring = sizes.ring * slot

@@ -80,18 +80,19 @@ def record_of(uniform: frozenset[str], narrow: frozenset[str]) -> Record:
 
 
 def narrow_columns(
-    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16]
+    parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16], trains: bool
 ) -> frozenset[str]:
     """``Variant.narrow`` from a state with these ``countdowns`` and ``counts`` on.
 
-    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit.
+    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit, except that a
+    spike train counts once more before it ends.
     """
     columns = parameters._asdict()
     bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}
     longest = bounds["refractory_periods"] + bounds["snooze_periods"]
     finite = bool(parameters.consecutive_fire_limits.all())
     most = bounds["consecutive_fire_limits"] if finite else UNLIMITED_FIRES
-    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts))}
+    bounds |= {"countdowns": max(longest, _largest(countdowns)), "counts": max(most, _largest(counts) + trains)}
     return frozenset(name for name, bound in bounds.items() if bound <= _NARROW)
 
 

@@ -20,8 +20,10 @@ from burstproof.network.schema import NEURON_FIELDS
 
 HOMEOSTATIC, LEAKS, UPDATES = 1, 2, 4
 """Flags of a class of neurons in a burst: they have a homeostat; its leaks hold; it moves them after the burst."""
-CAN_TRAIN, IN_TRAIN = 1, 2
-"""Bits of a neuron: its firings start a spike train, and it is in one."""
+CAN_TRAIN, IN_TRAIN, DRIVES = 1, 2, 4
+"""Bits of a neuron: its firings start a spike train, it is in one, and it is in a driver area."""
+CLASS_SHIFT = 3
+"""What a neuron is has its class above these bits."""
 REGULATED = 1 << 63
 """Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
 NOT_FIRED = (1 << 64) - 1
@@ -80,6 +82,7 @@ class FeaturePlan:
     tables: FeatureTables
     lists: Lists
     trains: npt.NDArray[np.bool_]
+    drives: npt.NDArray[np.bool_]
     loaded: int
     levels: NeuronTable
 
@@ -92,7 +95,8 @@ class FeaturePlan:
         lengths = np.concatenate([np.diff(one.starts) for one in joined])
         items = np.concatenate([one.items for one in joined])
         lists = Lists(np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint32), items.astype(np.uint32))
-        return cls(network.features, tables, lists, can_train(network), loaded, levels_of(network, loaded))
+        trains, drives = can_train(network), tables.driver_of != 0
+        return cls(network.features, tables, lists, trains, drives, loaded, levels_of(network, loaded))
 
     def taken(self, members: Members) -> FeaturePlan:
         """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
@@ -103,6 +107,7 @@ class FeaturePlan:
             self,
             tables=self.tables._replace(classes=self.tables.classes[members]),
             trains=self.trains[members],
+            drives=self.drives[members],
             loaded=int(np.searchsorted(members, self.loaded)),
             levels=NeuronTable.build(len(members), **levels),
         )
@@ -124,7 +129,6 @@ class FeaturePlan:
         """Buffers that never change."""
         areas, m = self.tables.areas, self.tables.modulators
         numbers = (areas.keeps, areas.alphas, areas.targets, areas.gains, areas.leak_mins, areas.leak_maxs)
-        yield "classes", self.tables.classes
         yield "homeostats", np.stack(numbers, axis=1).ravel()
         yield "homeostat_periods", areas.update_every
         yield "base_leaks", self.levels.leak_coefficients
@@ -136,6 +140,11 @@ class FeaturePlan:
         yield "list_items", self.lists.items
         yield "rewarded", m.rewarded
         yield "largest_excitabilities", self.largest_excitabilities
+
+    def kinds(self, in_train: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+        """What the neurons are, (N,), of which these are ``in_train``: class and bits."""
+        bits = self.trains * CAN_TRAIN | in_train * IN_TRAIN | self.drives * DRIVES
+        return (self.tables.classes.astype(np.uint32) << np.uint32(CLASS_SHIFT)) | bits.astype(np.uint32)
 
     @property
     def largest_excitabilities(self) -> npt.NDArray[np.float32]:

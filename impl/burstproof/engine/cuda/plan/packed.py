@@ -223,18 +223,23 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
 
 
 def _narrow(network: Network, layout: Layout, state: NeuronTable | EngineState) -> frozenset[str]:
-    """``narrow_columns`` from ``state`` on; none where features may change columns and what a count may reach."""
-    if network.features:
+    """``narrow_columns`` from ``state`` on; none where neurons with other parameters may appear."""
+    areas = network.features.areas.values()
+    if any(area.memory is not None for area in areas):
         return frozenset()
-    return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts)
+    trains = any(area.spike_train for area in areas)
+    return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts, trains)
 
 
 def _word_for(packed: Packed, state: EngineState) -> Word:
-    """The cells, or others if these have no mark or no room for what is pending and may still be added to."""
+    """The cells, or others if these have no room for what is pending and may still be added to, or no mark.
+
+    They need one where a sum is 0, and where one is negative: what arrives later may cancel it.
+    """
     word, point, pending = packed.variant.word, packed.fixed_point, state.pending
     now, later = (int(np.abs(part).max(initial=0)) for part in (pending[:1], pending[1:]))
     largest = max(now, later + point.largest_sum if len(pending) > 1 else 0)
-    cancels = bool((state.pending_candidate & (pending == 0)).any())
+    cancels = bool((state.pending_candidate & (pending <= 0)).any())
     if word.marked or cancels:
         largest = max(largest + stimulus_bound(point), largest_sum(point))
         kept = word.marked and word.holds(-largest, largest)

@@ -19,8 +19,8 @@ _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 832
 LOCAL_BITS = 16
-ENQUEUE_THREADS, ENQUEUE_BLOCKS = 1024, 1
-"""Threads of a block that sorts contributions by owner, and such blocks on a multiprocessor."""
+ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
+"""Threads of a block that sorts contributions by owner, such blocks on a multiprocessor, registers of a thread."""
 _BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 1023
 """Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
 _SORTING_BYTES = 32 << 10
@@ -34,12 +34,16 @@ _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
 _MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
 """Without delays, queues were also faster for so many neurons if sums have more bits than this; for 1 M slower."""
+_MOST_ENTRIES = 1 << 32
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
 
-def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` with queues per owner where they pay and hold every sum, else as it is."""
+def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) -> Variant:
+    """``variant`` with queues per owner where they pay and hold every sum, else as it is.
+
+    Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own.
+    """
     variant = without_queues(variant)
     if variant.fused is None or not _pays(variant, sizes):
         return variant
@@ -58,6 +62,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes) -> Variant:
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
     room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
     queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
+    if buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES:
+        queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
     return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
 
@@ -87,10 +93,16 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
     slot = sizes.neurons * variant.word.bits // 8
-    if sizes.ring > 2:
-        return sizes.ring - 1 <= MOST_RECALLED and slot >= _LEAST_DELAYED_SLOT
     many = sizes.neurons >= _MANY_NEURONS and variant.word.bits > _NARROW_BITS
+    if sizes.ring > 2:
+        return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= _LEAST_DELAYED_SLOT)
     return not variant.extras and (many or slot >= _LEAST_SLOT)
+
+
+def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
+    """Rows whose entries, sources and places by delay take so many ``numbers`` of shared memory."""
+    places = 1 << max(sizes.ring - 2, 0).bit_length()
+    return numbers // (1 + places + sizes.longest_row * (1 if variant.target_bits else 2))
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

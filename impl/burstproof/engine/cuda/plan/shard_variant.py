@@ -14,6 +14,7 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
+_FULL_BLOCK, _FEW_REGISTERS, _REGISTERS = 512, 32, 40
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,29 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks: wide words leave no registers."""
-        return self.ahead and self.variant.word.bits <= 32 and not (self.variant.queues and self.extras)
+        """Whether that state includes marks: wide words leave no registers, but to owners."""
+        variant = self.variant
+        return self.ahead and ((variant.queues is None and variant.word.bits <= 32) or self._owns_plain_neurons)
+
+    @property
+    def leaks_ahead(self) -> bool:
+        """Whether it includes what is left of a potential in a burst."""
+        return self._owns_plain_neurons and self.variant.features.decays and "decays" not in self.uniform
+
+    @property
+    def _owns_plain_neurons(self) -> bool:
+        return self.variant.queues is not None and not self.extras
+
+    @property
+    def registers(self) -> int | None:
+        """Most registers of a thread where neurons have features: a multiprocessor then holds more blocks.
+
+        At capability 9.0 one of blocks of 512 has room for all its threads. With one neuron a thread nothing spills.
+        """
+        alone = self.merged and not (self.exchanges or self.stays or self.strides or self.variant.queues)
+        if not (alone and self.extras.by_neuron and self.per_thread == 1):
+            return None
+        return _FEW_REGISTERS if self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK else _REGISTERS
 
     @property
     def recalled(self) -> int:

@@ -19,7 +19,7 @@ _CALENDAR_BYTES = 16 << 30
 """Most memory for a calendar."""
 _MOST_TILES = 5
 """Of a bucket: with more, queues per owner are kept; with up to so many, a calendar was faster on an H200."""
-CALENDAR, ROOMY_CALENDAR, QUEUES = "calendar", "roomy calendar", "queues"
+CALENDAR, ROOMY_CALENDAR, QUEUES, BUCKETS = "calendar", "roomy calendar", "queues", "buckets"
 """What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
@@ -55,10 +55,12 @@ def sized(
     longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW and not variant.streamed
     far = recalls and short and sizes.ring * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
-    if far and CALENDAR not in without:
+    queued = (
+        with_queues(variant, sizes, buckets=BUCKETS not in without) if recalls and QUEUES not in without else variant
+    )
+    if far and CALENDAR not in without and not (queued.queues and queued.queues.rows_put_off):
         variant = _with_calendar(variant, sizes, roomy=ROOMY_CALENDAR not in without)
-    if recalls and QUEUES not in without and not variant.calendar:
-        variant = with_queues(variant, sizes)
+    variant = variant if variant.calendar else queued
     tiles, recalled = 0, 0
     if variant.queues is not None:
         recalled = variant.recalled

@@ -55,6 +55,9 @@ class OwnerQueues:
     word : Word
     shape : FusedShape
         What the variant has instead without queues.
+    rows_put_off : int
+        Rows that a block puts off to buckets at a time (``kernels.buckets``); 0 where there are none, since no delay is
+        above 1, or fired lists are read again.
     """
 
     owners: int
@@ -65,6 +68,7 @@ class OwnerQueues:
     bin_room: int
     word: Word
     shape: FusedShape
+    rows_put_off: int = 0
 
     @property
     def entry_bytes(self) -> int:
@@ -225,8 +229,8 @@ class Variant:
 
     @property
     def record(self) -> Record:
-        """Parameters of a neuron that lie together; features change columns."""
-        return record_of(self.uniform, self.narrow) if self.may_sleep and not self.extras else NO_RECORD
+        """Parameters of a neuron that lie together."""
+        return record_of(self.uniform, self.narrow) if self.sleeps else NO_RECORD
 
     @property
     def tables(self) -> bool:
@@ -297,6 +301,11 @@ class Variant:
     def count(self) -> type[np.unsignedinteger]:
         """Scalar type of a count of consecutive fires."""
         return np.uint8 if "counts" in self.narrow else np.uint16
+
+    @property
+    def kind(self) -> type[np.unsignedinteger]:
+        """Scalar type of what a neuron with features is."""
+        return np.uint16 if self.few_classes else np.uint32
 
     @property
     def offset(self) -> type[np.unsignedinteger]:

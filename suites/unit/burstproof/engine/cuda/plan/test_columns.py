@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from burstproof.engine.cuda.plan.columns import NO_RECORD, record_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, packed_for
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
+from burstproof.network.features import AreaFeatures, Features, Homeostat, MemoryArea
 from burstproof.network.model import Network
 from suites.support.parity.builder import network
 
@@ -67,6 +69,41 @@ def test_a_restored_state_above_the_bounds_gets_wider_columns_and_none_narrower_
     widest = packed_for(wide, replace(state, refractory_countdowns=high))
     assert packed.variant.narrow - widest.variant.narrow == {"counts", "countdowns"}
     assert packed_for(widest, state) is widest
+
+
+def featured(feature: AreaFeatures, **columns: object) -> Network:
+    """Neurons with limits of their own, of which the last is an area with ``feature``."""
+    areas = np.array([AREA + 1, AREA + 1, AREA])
+    return ring(cortical_areas=areas, **columns).replace(features=Features(areas={AREA: feature}))
+
+
+AREA = 20
+HOMEOSTAT, TRAIN = AreaFeatures(Homeostat()), AreaFeatures(spike_train=True)
+MEMORY = AreaFeatures(memory=MemoryArea((AREA + 1,)))
+
+
+@pytest.mark.parametrize(
+    ("feature", "count", "wide"),
+    [
+        (HOMEOSTAT, 255, set()),
+        (HOMEOSTAT, 256, {"counts"}),
+        (TRAIN, 254, set()),
+        (TRAIN, 255, {"counts"}),  # its train may count once more
+        (MEMORY, 0, {"consecutive_fire_limits", "counts"}),  # twins have limits of their own
+    ],
+)
+def test_features_have_8_bits_where_they_keep_to_the_bounds(feature: AreaFeatures, count: int, wide: set[str]) -> None:
+    made = featured(feature)
+    kept = {"consecutive_fire_limits", "counts"}
+    high = replace(ReferenceEngine.create(ring()).state(), consecutive_fire_counts=np.array([0, 0, count], np.uint16))
+    assert kept - packed_for(packed_of(made), high).variant.narrow == wide
+
+
+def test_features_keep_what_few_neurons_read_in_a_record_unless_twins_may_appear() -> None:
+    columns = {"excitabilities": [0.25, 0.5, 0.125], "thresholds": [1, 2, 3]}
+    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+        records = [packed_of(featured(feature, **columns)).variant.record for feature in (HOMEOSTAT, TRAIN, MEMORY)]
+    assert [record.words for record in records] == [4, 4, 0]
 
 
 def test_whether_neurons_accumulate_is_no_column() -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from burstproof.engine.cuda.plan.features import FeaturePlan
+from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.features import CAN_TRAIN, CLASS_SHIFT, DRIVES, IN_TRAIN, FeaturePlan
+from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.shard_variant import whole
+from burstproof.engine.features.key import NO_KEY, ExtrasKey
+from burstproof.engine.options import EngineOptions
 from burstproof.network.features import AreaFeatures, Features, Modulator, ModulatorKind
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -23,6 +30,40 @@ def plan_of(percent: float) -> FeaturePlan:
     modulator = Modulator("m", ModulatorKind.FIRING_PROBABILITY, DRIVER, percent)
     scaled = {area: AreaFeatures(modulators=(0,)) for area in (SCALED, CERTAIN, NEGATIVE)}
     return FeaturePlan.of(Network(neurons, SynapseTable.build([], []), features=Features((modulator,), scaled)), 10)
+
+
+@pytest.mark.parametrize(
+    ("key", "shape", "overlapped", "limit"),
+    [
+        (ExtrasKey(homeostats=True), FusedShape(512, 1), True, 32),
+        (ExtrasKey(homeostats=True), FusedShape(512, 1), False, 40),
+        (ExtrasKey(homeostats=True), FusedShape(256, 1, early=False), True, 40),
+        (ExtrasKey(homeostats=True), FusedShape(512, 2), True, None),
+        (ExtrasKey(modes=True), FusedShape(512, 1), True, None),
+        (NO_KEY, FusedShape(512, 1), True, None),
+    ],
+)
+def test_registers_have_a_limit_where_neurons_have_features(
+    key: ExtrasKey, shape: FusedShape, overlapped: bool, limit: int | None
+) -> None:
+    variant = pack_network(Network(NeuronTable.build(2), SynapseTable.build([], [])), EngineOptions()).variant
+    assert variant.fused is not None
+    assert whole(replace(variant, extras=key, fused=shape, overlapped=overlapped)).registers == limit
+
+
+def test_what_neurons_are_lies_in_one_word_of_class_and_bits() -> None:
+    in_train = np.arange(10) == 3
+    kinds = plan_of(50).kinds(in_train)
+    assert (kinds >> CLASS_SHIFT).tolist() == [1, 1, 2, 2, 3, 3, 0, 0, 0, 0]
+    assert np.flatnonzero(kinds & IN_TRAIN).tolist() == [3]
+    assert np.flatnonzero(kinds & DRIVES).tolist() == [8, 9]
+    assert not (kinds & CAN_TRAIN).any()
+
+
+def test_a_shard_has_the_words_of_its_own_neurons() -> None:
+    members = np.array([1, 4, 7, 9], np.uint32)
+    whole, part = plan_of(50).kinds(np.zeros(10, np.bool_)), plan_of(50).taken(members)
+    assert part.kinds(np.zeros(4, np.bool_)).tolist() == whole[members].tolist()
 
 
 def bounds_of(plan: FeaturePlan, signal: float, *, since_load: bool = True) -> list[float]:

@@ -9,10 +9,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
+from burstproof.engine.cuda.plan.buffers import bucket_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes, with_registers
-from burstproof.engine.cuda.plan.tiles import CALENDAR, QUEUES, sized
+from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.options import EngineOptions
@@ -29,8 +31,8 @@ _SHARED_BYTES = 227 << 10
 
 def packed(neurons: int, **synapses: Any) -> Packed:
     """A small network, with the sizes of one of so many neurons of the same kind."""
-    ids = np.arange(8)
-    network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses))
+    ids = np.arange(max(8, *(np.size(column) for column in synapses.values())))
+    network = Network(NeuronTable.build(8), SynapseTable.build(ids % 8, np.roll(ids, 1) % 8, **synapses))
     small = pack_network(network, EngineOptions())
     sizes = replace(small.sizes, neurons=neurons, static_entries=_FAN * neurons, longest_row=_FAN, in_degree=2 * _FAN)
     return replace(small, sizes=sizes, variant=sized(small.variant, sizes))
@@ -39,6 +41,8 @@ def packed(neurons: int, **synapses: Any) -> Packed:
 INHIBITION: dict[str, Any] = {"types": 1, "weights": 200.0}
 DELAYS = {**INHIBITION, "delay_bursts": 16}
 FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
+VARIED = {**DELAYS, "weights": np.arange(1.0, 129.0, 8.0)}
+"""Two contributions of each neuron, which differ."""
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,9 @@ FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
         (60 * _MILLION, FRACTIONS, False),
+        (4 * _MILLION, VARIED, False),
+        (5 * _MILLION, VARIED, True),
+        (20 * _MILLION, VARIED, True),
     ],
 )
 def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, Any], queued: bool) -> None:
@@ -75,6 +82,33 @@ def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() 
     delayed = replace(sizes, ring=17)
     assert sized(many.variant, delayed).queues is None
     assert sized(many.variant, delayed, without=frozenset({CALENDAR})).queues is not None
+
+
+def test_rows_are_put_off_where_entries_differ() -> None:
+    queues, buckets = packed(5 * _MILLION, **VARIED).variant.queues, 16
+    assert queues is not None
+    entries = queues.owners * queues.bin_room
+    assert 0 < queues.rows_put_off * (_FAN + buckets + 1) <= entries < (queues.rows_put_off + 1) * (_FAN + buckets + 1)
+    equal = packed(5 * _MILLION, **FRACTIONS).variant.queues
+    assert equal is not None
+    assert equal.rows_put_off == 0
+
+
+def test_buckets_are_the_first_thing_to_go_without() -> None:
+    network = packed(5 * _MILLION, **VARIED)
+    needed = MemoryPlan.of(network).total_bytes
+    assert place_synapses(network, needed) is network
+    smaller = place_synapses(network, needed - 1)
+    assert smaller.without == {BUCKETS, CALENDAR}
+    assert smaller.variant.queues is not None
+    assert smaller.variant.queues.rows_put_off == 0
+
+
+def test_a_bucket_has_room_for_a_sixteenth_of_all_synapses() -> None:
+    network = packed(5 * _MILLION, **VARIED)
+    assert bucket_room(network.sizes, network.variant) == 5 * _MILLION * _FAN // 16
+    huge = replace(network.sizes, static_entries=1 << 40)
+    assert 16 * bucket_room(huge, network.variant) < 1 << 32
 
 
 def test_a_network_with_features_is_sized_as_one() -> None:
@@ -126,5 +160,7 @@ def test_without_queues_the_variant_is_what_it_was() -> None:
 def test_the_record_names_owners_and_reason() -> None:
     owners, reason = "queues for 391 owners of 51200 neurons", "since a slot takes 80 MB"
     assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, {reason}")
+    put_off = choices_of(packed(20 * _MILLION, **VARIED))
+    assert put_off.endswith(f"; {owners}, with a bucket for each of 16 bursts, {reason}")
     delayed = choices_of(packed(20 * _MILLION, **DELAYS).lacking(CALENDAR))
     assert delayed.endswith(f"; {owners}, with delays on the sender's side, {reason}")

@@ -91,11 +91,12 @@ def test_a_state_gets_a_word_that_holds_what_is_pending() -> None:
         assert packed_for(packed, given).variant.word.bits == bits
 
 
-def test_a_network_without_marks_gets_them_with_a_candidate_of_sum_0() -> None:
+@pytest.mark.parametrize("pending", [0, -1])
+def test_a_network_without_marks_gets_them_with_a_candidate_whose_sum_is_or_may_become_0(pending: int) -> None:
     ids = np.arange(5)
     network = Network(NeuronTable.build(5), SynapseTable.build(ids, np.roll(ids, 1)))
     packed = pack_network(network, EngineOptions())
     assert packed.variant.word == Word(32)
     state = ReferenceEngine.create(network).state()
-    candidates = state.pending_candidate | True
-    assert packed_for(packed, replace(state, pending_candidate=candidates)).variant.word == Word(32, 4)
+    given = replace(state, pending=state.pending + pending, pending_candidate=state.pending_candidate | True)
+    assert packed_for(packed, given).variant.word == Word(32, 4)

@@ -1,0 +1,213 @@
+"""Contributions that arrive later than in the next burst are put off to buckets, one for each burst to come.
+
+A row is read once, when its neuron fires: a block puts the entries of its rows in order of delay in shared memory, and
+then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's
+contributions by owner (``kernels.enqueue``) reads its bucket in one piece. The fired lists of the last bursts are kept
+all the same (``kernels.recall``): what has no room in a bucket is read from them, the whole burst, and so is the state
+between bursts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Ids, Network, Queues, Recall, Rows
+from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+
+_AT_ONCE, _ROWS = 4, 2
+"""Entries that a thread loads of each of so many rows before it stores the first."""
+_TEAM = 2
+"""Warps that copy the entries of one delay."""
+
+
+def bucket_turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
+    """What burst numbers are masked with for the buckets, and for their counts: half of these can be cleared."""
+    buckets = lists_kept(variant)
+    return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
+
+
+def make_source_at(variant: Variant) -> Callable[..., Any]:
+    """``source_at(burst, item, network, recall)``: what fired in ``burst``, one of the last ones."""
+    turns = np.uint32(lists_kept(variant) - 1)
+
+    def source_at(burst: np.uint32, item: np.uint32, network: Network, recall: Recall) -> Any:
+        first = np.uint64(np.uint64(burst & turns) * np.uint64(network.neurons))
+        return recall.recalled_ids[np.uint64(first + np.uint64(item))]
+
+    return cuda.jit(device=True)(source_at)  # type: ignore[no-any-return]
+
+
+def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
+    """``place_rows(rows_here, places, store, recall)``: where the entries of rows go among those of equal delay.
+
+    ``store`` begins with the rows' sources. Behind them it gets R numbers a row: for a delay of ``1 + age`` the place
+    of entry 0 of the row, if that had this delay. ``places[age]`` counts the entries of all rows.
+    """
+    per_row, ages = lists_kept(variant), np.uint32(variant.recalled)
+    row_shift, row_mask = np.uint32(per_row.bit_length() - 1), np.uint32(per_row - 1)
+    zero, one, block, per_source = np.uint32(0), np.uint32(1), np.uint32(threads), np.uint64(variant.recalled + 1)
+
+    def place_rows(rows_here: np.uint32, places: Ids, store: Any, recall: Recall) -> None:
+        before, after = cuda.local.array(_AT_ONCE, np.uint32), cuda.local.array(_AT_ONCE, np.uint32)
+        pair, pairs = np.uint32(cuda.threadIdx.x), np.uint32(rows_here << row_shift)
+        while pair < pairs:
+            for turn in range(_AT_ONCE):
+                own = np.uint32(pair + np.uint32(turn) * block)
+                age = np.uint32(own & row_mask)
+                before[turn], after[turn] = zero, zero
+                if own < pairs and age > zero and age < ages:
+                    source = np.uint64(store[np.uint32(own >> row_shift)])
+                    at = np.uint64(source * per_source + np.uint64(age))
+                    before[turn] = np.uint32(recall.delay_starts[at])
+                    after[turn] = np.uint32(recall.delay_starts[np.uint64(at + np.uint64(one))])
+            for turn in range(_AT_ONCE):
+                own = np.uint32(pair + np.uint32(turn) * block)
+                if after[turn] > before[turn]:
+                    place = cuda.atomic.add(places, np.uint32(own & row_mask), np.uint32(after[turn] - before[turn]))
+                    store[np.uint32(rows_here + own)] = np.uint32(place - before[turn])
+            pair = np.uint32(pair + np.uint32(_AT_ONCE) * block)
+
+    return cuda.jit(device=True)(place_rows)  # type: ignore[no-any-return]
+
+
+def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
+    """``order_rows(rows_here, begins, store, rows)``: the entries of rows into ``store``, in order of delay.
+
+    Those of a delay of ``1 + age`` begin at ``begins[age]``. A warp takes two rows at a time. An entry is one number,
+    or two where contributions are a column.
+    """
+    bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), _in_columns(variant)
+    per_row, each = lists_kept(variant), np.uint32(1 + columns)
+    row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
+    lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
+    zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
+
+    def order_rows(rows_here: np.uint32, begins: Ids, store: Any, rows: Rows) -> None:
+        words, amounts = cuda.local.array(together, target), cuda.local.array(together, number)
+        ages = cuda.local.array(together, np.uint32)
+        starts, lengths = cuda.local.array(_ROWS, offset), cuda.local.array(_ROWS, np.uint32)
+        row = np.uint32(np.uint32(cuda.threadIdx.x) // warp)
+        while row < rows_here:
+            longest = zero
+            for which in range(_ROWS):
+                own = np.uint32(row + np.uint32(which) * warps)
+                starts[which], lengths[which] = offset(0), zero
+                if own < rows_here:
+                    start, end = bounds(np.uint32(store[own]), rows)
+                    starts[which], lengths[which] = start, np.uint32(end - start)
+                longest = max(longest, lengths[which])
+            entry = np.uint32(np.uint32(cuda.threadIdx.x) & lanes)
+            while entry < longest:
+                for turn in range(together):
+                    which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
+                    words[turn], amounts[turn], ages[turn] = target(0), number(0), zero
+                    if at < lengths[which]:
+                        place = offset(starts[which] + offset(at))
+                        words[turn] = read_once(rows.targets, place)
+                        ages[turn] = np.uint32(np.uint32(read_once(rows.delays, place)) - one)
+                        if columns:
+                            amounts[turn] = read_once(rows.contributions, place)
+                for turn in range(together):
+                    age, at = ages[turn], np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
+                    if age > zero:
+                        own = np.uint32(np.uint32(row + np.uint32(turn // _AT_ONCE) * warps) << row_shift)
+                        within = np.uint32(np.uint32(store[np.uint32(rows_here + own + age)]) + at)
+                        put = np.uint32(begins[age] + within * each)
+                        store[put] = words[turn]
+                        if columns:
+                            store[np.uint32(put + one)] = amounts[turn]
+                entry = np.uint32(entry + np.uint32(_AT_ONCE * WARP))
+            row = np.uint32(row + np.uint32(_ROWS) * warps)
+
+    return cuda.jit(device=True)(order_rows)  # type: ignore[no-any-return]
+
+
+def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
+    """``copy_out(burst, begins, places, firsts, store, queue)``: what has been put in order, to the buckets with room.
+
+    Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
+    ``firsts[i]`` on.
+    """
+    columns, turns = _in_columns(variant), bucket_turns(variant)[0]
+    target, number = variant.target, variant.read_contribution
+    ages, each = np.uint32(variant.recalled), np.uint32(1 + columns)
+    one = np.uint32(1)
+    teams = np.uint32(max(1, threads // WARP // _TEAM))
+    team_threads = np.uint32(threads if threads < _TEAM * WARP else _TEAM * WARP)
+
+    def copy_out(burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, store: Any, queue: Queues) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        age = np.uint32(thread // team_threads + one)
+        while age < ages:
+            count, first = places[age], firsts[age]
+            bucket = np.uint64(np.uint64(np.uint32(burst + one + age) & turns) * np.uint64(queue.bucket_room))
+            entry = np.uint32(thread % team_threads)
+            while entry < count:
+                place, own = np.uint32(first + entry), np.uint32(begins[age] + entry * each)
+                if place < queue.bucket_room:
+                    queue.bucket_targets[np.uint64(bucket + np.uint64(place))] = target(store[own])
+                    if columns:
+                        amount = number(store[np.uint32(own + one)])
+                        queue.bucket_contributions[np.uint64(bucket + np.uint64(place))] = amount
+                entry = np.uint32(entry + team_threads)
+            age = np.uint32(age + teams)
+
+    return cuda.jit(device=True)(copy_out)  # type: ignore[no-any-return]
+
+
+def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``put_off(burst, latest, store, ...)``: the rows of the burst's list, of ``latest``, to the later buckets.
+
+    All threads of the grid call it. ``store`` is shared memory as large as the bins.
+    """
+    place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
+    copy_out, source_at = _make_copy_out(variant, threads), make_source_at(variant)
+    per_row, (_, count_turns), each = lists_kept(variant), bucket_turns(variant), np.uint32(1 + _in_columns(variant))
+    most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
+    zero, one, per_row_kept = np.uint32(0), np.uint32(1), np.uint32(per_row + 1)
+
+    def put_off(
+        burst: np.uint32, latest: np.uint32, store: Any, network: Network, recall: Recall, rows: Rows, queue: Queues
+    ) -> None:
+        places = cuda.shared.array(per_row, np.uint32)
+        begins = cuda.shared.array(per_row, np.uint32)
+        firsts = cuda.shared.array(per_row, np.uint32)
+        thread, blocks, low = np.uint32(cuda.threadIdx.x), np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
+        while low < latest:
+            rows_here = min(np.uint32((latest - low + blocks - one) // blocks), most)
+            cuda.syncthreads()
+            if thread < ages:
+                places[thread] = zero
+            own = thread
+            while own < rows_here:
+                store[own] = source_at(burst, np.uint32(low + own * blocks), network, recall)
+                own = np.uint32(own + block)
+            cuda.syncthreads()
+            place_rows(rows_here, places, store, recall)
+            cuda.syncthreads()
+            if thread < ages:
+                begin = np.uint32(rows_here * per_row_kept)
+                for age in range(np.uint32(thread)):
+                    begin = np.uint32(begin + places[age] * each)
+                begins[thread] = begin
+                if places[thread] > zero:
+                    due = np.uint32(np.uint32(burst + one + thread) & count_turns)
+                    firsts[thread] = cuda.atomic.add(queue.bucket_counts, due, places[thread])
+            cuda.syncthreads()
+            order_rows(rows_here, begins, store, rows)
+            cuda.syncthreads()
+            copy_out(burst, begins, places, firsts, store, queue)
+            low = np.uint32(low + rows_here * blocks)
+
+    return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]
+
+
+def _in_columns(variant: Variant) -> bool:
+    """Whether contributions are a column of their own."""
+    return not (variant.uniform_rows or variant.target_bits)

@@ -1,0 +1,201 @@
+"""The kernel after a burst of a network with queues per owner: what arrives in the next burst goes into the queues.
+
+As with delays on the sender's side (``kernels.recall``), contributions come from the rows of the fired lists of the
+last bursts, each for one delay. Where delays above 1 are put off to buckets (``kernels.buckets``), they come from the
+rows of the last list, for delay 1, and from the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows, Steering, Turn
+from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_put_off, make_source_at
+from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
+from burstproof.engine.cuda.kernels.queues import (
+    divides,
+    make_empty_bins,
+    make_part_of,
+    make_scan,
+    make_sort_parts,
+    parts_at_once,
+)
+from burstproof.engine.cuda.kernels.steer import make_fired_of
+from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+
+
+def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sort_lists(burst, lists, list_ends, ...)``: what the last ``lists`` lists deliver, into a block's bins.
+
+    ``list_ends[i]`` is where the list of i bursts ago ends, counted from the latest on. All threads call it.
+    """
+    clamps, uniform_rows, offset, number = variant.clamps, variant.uniform_rows, variant.offset, variant.accumulator
+    part_of, source_at, scan = make_part_of(variant), make_source_at(variant), make_scan()
+    sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
+    equal_length = np.uint32(variant.row_length if divides(variant) else 0)
+    amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
+    one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
+
+    def sort_lists(
+        burst: np.uint32,
+        lists: np.uint32,
+        list_ends: Ids,
+        counts: Ids,
+        bins: Any,
+        steering: Steering,
+        network: Network,
+        recall: Recall,
+        rows: Rows,
+        fcl: Fcl,
+        queue: Queues,
+    ) -> None:
+        firsts = cuda.shared.array(items, offset)
+        ends = cuda.shared.array(items, np.uint32)
+        amounts = cuda.shared.array(amount_places, number)
+        totals = cuda.shared.array(warps, np.uint32)
+        thread, everything = np.uint32(cuda.threadIdx.x), list_ends[np.uint32(lists - one)]
+        blocks, item_0 = np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
+        share = zero
+        if item_0 < everything:
+            share = np.uint32((everything - item_0 + blocks - one) // blocks)
+        groups = np.uint32((share + most - one) // most)
+        low, group = zero, most
+        if groups > zero:
+            group = np.uint32((share + groups - one) // groups)
+        while low < share:
+            parts, own = min(group, np.uint32(share - low)), thread
+            while own < parts:
+                item, age, before = np.uint32(item_0 + np.uint32(low + own) * blocks), zero, zero
+                while item >= list_ends[age]:
+                    before = list_ends[age]
+                    age = np.uint32(age + one)
+                source = source_at(np.uint32(burst - age), np.uint32(item - before), network, recall)
+                firsts[own], ends[own] = part_of(source, age, rows, recall)
+                if uniform_rows:
+                    amounts[own] = number(rows.contributions[source])
+                if clamps and age == zero and rows.clamped_sources[source] != 0:
+                    steering.control[CLAMPED] = 1
+                own = np.uint32(own + block)
+            cuda.syncthreads()
+            if equal_length == zero:
+                scan(ends, parts, totals)
+            own = thread
+            while own < parts:
+                before = np.uint32(own * equal_length)
+                if own > zero and equal_length == zero:
+                    before = ends[np.uint32(own - one)]
+                firsts[own] = offset(firsts[own] - offset(before))
+                own = np.uint32(own + block)
+            total = np.uint32(parts * equal_length)
+            if equal_length == zero:
+                total = ends[np.uint32(parts - one)]
+            cuda.syncthreads()
+            if total > zero:
+                targets, contributions = rows.targets, rows.contributions
+                sort_parts(total, parts, firsts, ends, amounts, counts, bins, targets, contributions, fcl, queue)
+            low = np.uint32(low + parts)
+            cuda.syncthreads()
+
+    return cuda.jit(device=True)(sort_lists)  # type: ignore[no-any-return]
+
+
+def _make_sort_bucket(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sort_bucket(burst, count, counts, bins, fcl, queue)``: the ``count`` entries of a burst's bucket, into bins.
+
+    All threads of the grid call it; each block takes a piece.
+    """
+    sort_parts, (turns, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_turns(variant)
+    offset, number, one, lanes = variant.offset, variant.accumulator, np.uint32(1), np.uint32(WARP - 1)
+
+    def sort_bucket(burst: np.uint32, count: np.uint32, counts: Ids, bins: Any, fcl: Fcl, queue: Queues) -> None:
+        first = cuda.shared.array(1, offset)
+        end = cuda.shared.array(1, np.uint32)
+        amount = cuda.shared.array(1, number)
+        blocks = np.uint32(cuda.gridDim.x)
+        share = np.uint32(np.uint32((count + blocks - one) // blocks + lanes) & ~lanes)
+        low = np.uint32(share * np.uint32(cuda.blockIdx.x))
+        if low >= count:
+            return
+        total = min(share, np.uint32(count - low))
+        if cuda.threadIdx.x == 0:
+            begin = np.uint64(np.uint64(burst & turns) * np.uint64(queue.bucket_room))
+            first[0], end[0], amount[0] = offset(begin + np.uint64(low)), total, number(0)
+        cuda.syncthreads()
+        targets, contributions = queue.bucket_targets, queue.bucket_contributions
+        sort_parts(total, one, first, end, amount, counts, bins, targets, contributions, fcl, queue)
+        cuda.syncthreads()
+
+    return cuda.jit(device=True)(sort_bucket)  # type: ignore[no-any-return]
+
+
+def make_enqueue(variant: Variant) -> Callable[..., None]:
+    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
+    queues = variant.queues
+    assert queues is not None
+    threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
+    longest, turns, count_turns = (
+        np.uint32(variant.recalled),
+        np.uint32(lists_kept(variant) - 1),
+        bucket_turns(variant)[1],
+    )
+    fired_of, scan, empty_bins = make_fired_of(), make_scan(), make_empty_bins(variant, queues, threads)
+    sort_lists, sort_bucket = _make_sort_lists(variant, queues, threads), _make_sort_bucket(variant, queues, threads)
+    put_off = make_put_off(variant, queues, threads)
+    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
+    bins_kept, lists, warps = queues.owners, variant.recalled, max(1, threads // WARP)
+    entry_kind, all_owners = types.uint64 if queues.wide else types.uint32, np.uint32(queues.owners)
+    one, zero, block = np.uint32(1), np.uint32(0), np.uint32(threads)
+
+    def enqueue(
+        steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
+    ) -> None:
+        bins = cuda.shared.array(0, entry_kind)
+        counts = cuda.shared.array(bins_kept, np.uint32)
+        list_ends = cuda.shared.array(lists, np.uint32)
+        totals = cuda.shared.array(warps, np.uint32)
+        thread = np.uint32(cuda.threadIdx.x)
+        let_next_start()
+        own = thread
+        while own < all_owners:
+            counts[own] = zero
+            own = np.uint32(own + block)
+        wait_for_last()
+        report = steering.report
+        if report[INDEX] != np.int64(turn.place):
+            return
+        burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
+        latest, lists_read, waiting = fired_of(steering.tallies, burst), longest, zero
+        coming = np.uint32(burst + one)
+        if puts_off:
+            waiting = queue.bucket_counts[coming & count_turns]
+            if waiting <= queue.bucket_room:
+                lists_read = one
+        if cuda.grid(1) == 0:
+            recall.recalled_counts[burst & turns] = latest
+            if puts_off:
+                queue.bucket_counts[burst & count_turns] = zero
+        own = thread
+        while own < lists_read:
+            length = latest
+            if own > zero:
+                length = recall.recalled_counts[np.uint32(burst - own) & turns]
+            list_ends[own] = length
+            own = np.uint32(own + block)
+        cuda.syncthreads()
+        scan(list_ends, lists_read, totals)
+        sort_lists(burst, lists_read, list_ends, counts, bins, steering, network, recall, rows, fcl, queue)
+        if puts_off and lists_read == one:
+            sort_bucket(coming, waiting, counts, bins, fcl, queue)
+        empty_bins(one, counts, bins, queue, fcl)
+        if puts_off:
+            put_off(burst, latest, bins, network, recall, rows, queue)
+
+    return enqueue
