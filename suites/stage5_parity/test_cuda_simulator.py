@@ -28,6 +28,7 @@ ONLY_ON_GPU = {
     "features.rules_of_features.rounded": "a product that no compiler contracts; in the simulator a plain one",
     "generate.make_ranks.all_own": "a warp generates a row together; in the simulator one thread does",
     "generate.make_ranks.by_warp": _WARP,
+    "identity._moved.typed": "an instruction that moves a number; in the simulator the number itself",
     "lines.make_part_of_word.by_warp": _WARP,
     "link._instructions.assembled": _LINK,
     "link._instructions.clock": _LINK,
