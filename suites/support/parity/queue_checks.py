@@ -11,8 +11,9 @@ import numpy as np
 
 from burstproof.device.open import open_device
 from burstproof.engine.cuda.plan.block_size import FusedShape
-from burstproof.engine.cuda.plan.budget import RESERVE_BYTES
+from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, MemoryPlan
 from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.tiles import BUCKETS
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -141,7 +142,7 @@ def check_restored_state_without_room_for_queues() -> list[str]:
     with queues_of(room=1 << 12):
         reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
         problems += ["there are no queues"] * (engine.devices.packed.variant.queues is None)
-        free = RESERVE_BYTES + engine.devices.plan.total_bytes - 1
+        free = RESERVE_BYTES + MemoryPlan.of(engine.devices.packed.lacking(BUCKETS)).total_bytes - 1
         less = mock.patch.object(type(open_device(0)), "memory_info", return_value=(free, free))
         with less:
             late = cuda_engine(network, options)

@@ -53,13 +53,6 @@ ON_CUDA: tuple[Fault, ...] = (
         (SCALED_THRESHOLD,),
     ),
     Fault(
-        "a place in a shard is taken for the id of a driver",
-        "engine/cuda/kernels/consume.py",
-        "variant.extras.modulators and not shard.exchanges",
-        "variant.extras.modulators",
-        (SCALED_THRESHOLD,),
-    ),
-    Fault(
         "potentials do not cross for graded signals",
         "engine/cuda/plan/shard_variant.py",
         "carries = mp_driven or variant.extras.modulators",
