@@ -18,7 +18,7 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Ids, Network, Queues, Recall, Rows
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
 
 _AT_ONCE, _ROWS = 4, 2
 """Entries that a thread loads of each of so many rows before it stores the first."""
@@ -82,7 +82,7 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     Those of a delay of ``1 + age`` begin at ``begins[age]``. A warp takes two rows at a time. An entry is one number,
     or two where contributions are a column.
     """
-    bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), _in_columns(variant)
+    bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
     per_row, each = lists_kept(variant), np.uint32(1 + columns)
     row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
@@ -134,7 +134,7 @@ def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
     Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
     ``firsts[i]`` on.
     """
-    columns, turns = _in_columns(variant), bucket_turns(variant)[0]
+    columns, turns = in_columns(variant), bucket_turns(variant)[0]
     target, number = variant.target, variant.read_contribution
     ages, each = np.uint32(variant.recalled), np.uint32(1 + columns)
     one = np.uint32(1)
@@ -168,7 +168,7 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
     """
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
     copy_out, source_at = _make_copy_out(variant, threads), make_source_at(variant)
-    per_row, (_, count_turns), each = lists_kept(variant), bucket_turns(variant), np.uint32(1 + _in_columns(variant))
+    per_row, (_, count_turns), each = lists_kept(variant), bucket_turns(variant), np.uint32(1 + in_columns(variant))
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
     zero, one, per_row_kept = np.uint32(0), np.uint32(1), np.uint32(per_row + 1)
 
@@ -206,8 +206,3 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
             low = np.uint32(low + rows_here * blocks)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]
-
-
-def _in_columns(variant: Variant) -> bool:
-    """Whether contributions are a column of their own."""
-    return not (variant.uniform_rows or variant.target_bits)

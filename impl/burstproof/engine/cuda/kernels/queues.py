@@ -22,7 +22,7 @@ from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.queues import LOCAL_BITS
-from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, in_columns
 
 _PER_THREAD, _WIDE_PER_THREAD = 6, 4
 """Entries of 32 and of 64 bits that a thread takes at a time; one less where rows are in parts.
@@ -229,8 +229,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     of all, and the one at ``place`` is entry ``firsts[i] + place``. Nothing stands between the loads, so that all are
     in flight at once; beyond the last place the last is read again.
     """
-    offset, uniform_rows = variant.offset, variant.uniform_rows
-    columns = not (uniform_rows or variant.target_bits)
+    offset, uniform_rows, columns = variant.offset, variant.uniform_rows, in_columns(variant)
     per_thread, read_once = _per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     note, find = _make_find_first() if whole else make_find(variant, queues, threads)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes
-from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
 _SHARED_BYTES = 200 << 10
@@ -102,7 +102,7 @@ def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
     """Rows whose entries, sources and places by delay take so many ``numbers`` of shared memory."""
     places = 1 << max(sizes.ring - 2, 0).bit_length()
-    return numbers // (1 + places + sizes.longest_row * (1 if variant.target_bits else 2))
+    return numbers // (1 + places + sizes.longest_row * (1 + in_columns(variant)))
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

@@ -323,6 +323,11 @@ def lists_kept(variant: Variant) -> int:
     return 1 << max(variant.recalled - 1, 0).bit_length()
 
 
+def in_columns(variant: Variant) -> bool:
+    """Whether each entry of a row has its contribution in a column beside the targets."""
+    return not (variant.uniform_rows or variant.target_bits)
+
+
 def packed_contributions(variant: Variant) -> bool:
     """Whether static contributions in host memory are read as 32-bit words of two."""
     return variant.contribution_bits == 16 and not variant.uniform_rows
