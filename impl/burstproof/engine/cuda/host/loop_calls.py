@@ -19,8 +19,6 @@ from burstproof.engine.cuda.kernels.mailbox import (
     MAIL_HEAD,
     MOST_ENTRIES,
     NUMBER_SHIFT,
-    RUNNING,
-    STATUS,
     UNIT_BITS,
 )
 from burstproof.engine.options import EngineOptions
@@ -31,14 +29,10 @@ from burstproof.network.model import Network
 UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
 """Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
 kernel ended before it saw the call."""
-
 MANY = 1 << 32
 """Instead of a number of firings: more of them than there is room for in the replies."""
-SLACK = 3
-"""Elements that a list needs behind its last firing: it is written unit by unit."""
-
-SPINS = 20_000
-"""How often an answer is looked for at a time, about a millisecond."""
+SLACK = 3 << UNIT_BITS
+"""Elements that a list needs behind its last firing: it is written line by line."""
 
 _ODD = np.iinfo(np.int64).min
 
@@ -58,22 +52,25 @@ def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> np
 
 def write_nothing(mail: npt.NDArray[np.int64], number: int) -> None:
     """Say that call ``number`` has no stimulus."""
-    mail[1 : 1 + BESIDE] = _ODD if number & 1 else 0
+    mail[MAIL_HEAD : MAIL_HEAD + min(BESIDE, room_of(mail))] = _ODD if number & 1 else 0
 
 
 def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: int) -> None:
     """Put a stimulus, which fits, into the mail for call ``number``."""
-    room, count = (len(mail) - MAIL_HEAD) // 3, len(stimulus.ids)
+    room, count = room_of(mail), len(stimulus.ids)
     amounts, rest, forced = (mail[MAIL_HEAD + part * room :] for part in range(3))
-    amounts[:count] = stimulus.ids
     if stimulus.amounts.dtype == np.int32:
-        amounts[:count] = (amounts[:count] << 32) | stimulus.amounts.view(np.uint32)
-        mail[1 : 1 + BESIDE] = 0
-        mail[1 : 1 + min(count, BESIDE)] = amounts[: min(count, BESIDE)]
-        mail[1 : 1 + BESIDE] |= _ODD * (number & 1)
+        words = stimulus.ids.astype(np.int64) << 32 | stimulus.amounts.view(np.uint32)
+        write_nothing(mail, number)
+        amounts[:count] = words | _ODD * (number & 1)
     else:
-        rest[:count] = stimulus.amounts
+        amounts[:count], rest[:count] = stimulus.ids, stimulus.amounts
     forced[: len(stimulus.forced)] = stimulus.forced
+
+
+def room_of(mail: npt.NDArray[np.int64]) -> int:
+    """How many amounts a call has room for, see ``kernels.mailbox.mail_length``."""
+    return (len(mail) - MAIL_HEAD) // 3
 
 
 class LoopCalls(NamedTuple):
@@ -113,41 +110,41 @@ def _make_write() -> Any:
         return not wrong
 
     @njit
+    def within(amounts, limits):  # type: ignore[no-untyped-def]
+        """Whether all amounts are. Bits of magnitudes are in the order of the magnitudes; those of NaN come last."""
+        bits, most, fractions = amounts.view(np.uint32), np.uint32(0), False
+        for entry in range(len(bits)):
+            most = max(most, bits[entry] & np.uint32(0x7FFFFFFF))
+        if limits[FRACTIONS] == 0.0:
+            for entry in range(len(amounts)):
+                fractions |= np.rint(amounts[entry]) != amounts[entry]
+        largest = np.float64(np.uint32(most).view(np.float32))
+        return not fractions and largest <= limits[LARGEST] and np.rint(largest * limits[SCALE]) <= limits[CLAMP]
+
+    @njit
     def write(mail, ids, amounts, forced, valid, limits, number):  # type: ignore[no-untyped-def]
         """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
         room, count = (len(mail) - MAIL_HEAD) // 3, len(ids)
-        most = min(room, MOST_ENTRIES)
+        most, some_invalid, scale = min(room, MOST_ENTRIES), limits[SOME_INVALID] != 0.0, limits[SCALE]
         if count != len(amounts) or count > most or len(forced) > most:
             return False
-        some_invalid = limits[SOME_INVALID] != 0.0
         if not ascend(ids, valid, some_invalid) or not ascend(forced, valid, some_invalid):
             return False
-        scale, clamp, largest = limits[SCALE], limits[CLAMP], limits[LARGEST]
-        whole, wide, right = limits[FRACTIONS] == 0.0, limits[WIDE] != 0.0, True
-        for entry in range(count):
-            amount = np.float64(amounts[entry])
-            scaled = np.rint(amount * scale)
-            right &= (abs(amount) <= largest) & (abs(scaled) <= clamp) & ((not whole) | (np.rint(amount) == amount))
-        if not right:
+        if not within(amounts, limits):
             return False
-        if wide:
+        words = mail[MAIL_HEAD:]
+        if limits[WIDE] != 0.0:
             for entry in range(count):
-                mail[MAIL_HEAD + entry] = ids[entry]
-                mail[MAIL_HEAD + room + entry] = np.int64(np.rint(np.float64(amounts[entry]) * scale))
+                words[entry], words[room + entry] = ids[entry], np.int64(np.rint(np.float64(amounts[entry]) * scale))
         else:
             odd = np.int64(number & 1) << 63
-            others, their_amounts, words = ids[BESIDE:], amounts[BESIDE:], mail[MAIL_HEAD + BESIDE :]
-            for entry in range(len(others)):
-                units = np.int32(np.rint(np.float64(their_amounts[entry]) * scale))
-                words[entry] = (np.int64(others[entry]) << 32) | np.int64(np.uint32(units))
-            for entry in range(BESIDE):
-                word = odd
-                if entry < count:
-                    units = np.int32(np.rint(np.float64(amounts[entry]) * scale))
-                    word |= (np.int64(ids[entry]) << 32) | np.int64(np.uint32(units))
-                mail[1 + entry] = word
+            for entry in range(count):
+                units = np.int32(np.rint(np.float64(amounts[entry]) * scale))
+                words[entry] = odd | (np.int64(ids[entry]) << 32) | np.int64(np.uint32(units))
+            for entry in range(count, min(BESIDE, room)):
+                words[entry] = odd
         for entry in range(len(forced)):
-            mail[MAIL_HEAD + 2 * room + entry] = forced[entry]
+            words[2 * room + entry] = forced[entry]
         return True
 
     return write
@@ -158,61 +155,16 @@ def loop_calls() -> LoopCalls:
     """Compile them; for arguments of other types they raise ``TypeError``."""
     from numba import boolean, float32, float64, int64, njit, types, uint32, void
 
-    from burstproof.engine.atomics import atomic_load, atomic_store, relax
+    from burstproof.engine.atomics import atomic_store
+    from burstproof.engine.cuda.host.loop_answers import make_wait
 
-    counts, shift = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT
-    write = _make_write()
+    write, wait = _make_write(), make_wait()
 
     @njit(void(int64[::1], int64, int64, int64))
     def ring(mail, number, amounts, forced):  # type: ignore[no-untyped-def]
-        atomic_store(mail, CALL, (number << shift) | (amounts << AMOUNTS_SHIFT) | forced)
+        atomic_store(mail, CALL, (number << NUMBER_SHIFT) | (amounts << AMOUNTS_SHIFT) | forced)
 
     words, ids_type = int64[::1], types.Array(uint32, 1, "C")
-    in_line, line_bits = (1 << UNIT_BITS) - 1, UNIT_BITS + 1
-
-    @njit
-    def here(answers, replies, place, number):  # type: ignore[no-untyped-def]
-        """Wait for the unit at ``place``: 0, or why it is not there."""
-        for _ in range(SPINS):
-            if atomic_load(replies, place) & counts == number:
-                return 0
-            if atomic_load(answers, STATUS) != RUNNING and atomic_load(replies, place) & counts != number:
-                return NOT_RUNNING
-            relax()
-        return LATE
-
-    @njit(int64(words, words, int64, int64, ids_type))
-    def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
-        """Take the chunks' units one after another: each is whole if its first word says ``number``."""
-        room, found, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, False
-        for chunk in range(chunks):
-            place = chunk << line_bits
-            word = atomic_load(replies, place)
-            if word & counts != number:
-                missing = here(answers, replies, place, number)
-                if missing != 0:
-                    return missing
-                word = atomic_load(replies, place)
-            count, pair = word >> shift, atomic_load(replies, place + 1)
-            fired[found], fired[found + 1] = pair & counts, pair >> shift
-            units = (count + 3) // 3
-            if units > room:
-                many, units = True, 1
-            entry = found + 2
-            for unit in range(1, units):
-                place = (((unit >> UNIT_BITS) * chunks + chunk) << line_bits) + ((unit & in_line) << 1)
-                word = atomic_load(replies, place)
-                if word & counts != number:
-                    missing = here(answers, replies, place, number)
-                    if missing != 0:
-                        return missing
-                    word = atomic_load(replies, place)
-                pair = atomic_load(replies, place + 1)
-                fired[entry], fired[entry + 1], fired[entry + 2] = word >> shift, pair & counts, pair >> shift
-                entry += 3
-            if not many:
-                found += count
-        return MANY if many else found
 
     @njit(
         int64(words, words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64, ids_type)

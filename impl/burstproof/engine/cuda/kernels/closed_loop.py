@@ -69,6 +69,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     MOST_ENTRIES,
     MOST_TURNS,
     NUMBER_SHIFT,
+    POLLED,
     STATUS,
     STUCK,
     STUCK_NS,
@@ -91,8 +92,6 @@ _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
 _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
 """From chunks of so many neurons on: bytes of places in buckets that a block has room for beside its chunk."""
-_TRIES = 1 << 20
-"""How often a thread reads a word again that was written before the call: once at most."""
 
 
 _IN_ONE = (NO_KEY, ExtrasKey(replays=True))
@@ -121,69 +120,66 @@ def staying(variant: Variant) -> ShardVariant:
     return replace(whole(replace(variant, overlapped=False, fused=larger)), stays=True)
 
 
-def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_in(call, word, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
+def make_reach(shard: ShardVariant) -> Callable[..., Any]:
+    """``reach(call, mailbox)`` -> uint32: words of amounts that have said in their sign that they are of ``call``.
 
-    ``word`` is what a thread read beside the call. Of other amounts four are loaded before the first is added: what
-    counts is how often the host's memory answers.
+    In the next call they say the opposite once they are written.
+    """
+    narrow, most = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES)
+
+    def reach(call: np.int64, mailbox: Mailbox) -> Any:
+        if not narrow:
+            return np.uint32(0)
+        amounts = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most)
+        return max(amounts, min(np.uint32(BESIDE), mailbox.mail_room))
+
+    return cuda.jit(device=True)(reach)  # type: ignore[no-any-return]
+
+
+def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
+    """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
+
+    ``words`` are the ``POLLED`` that a thread read with the call; those of the first ``reached`` say whether they were
+    written before. Others are read now, as many at once: what counts is how often the host's memory answers.
     """
     admit, peek, number = make_admit(shard), make_peek(shard), shard.variant.accumulator
-    load, narrow = make_relay().load, shard.variant.accumulator_bits == 32
-    most, head, one, beside = np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD), np.uint32(1), np.uint32(BESIDE)
-    upper, neuron_bits, parity = np.int64(32), np.int64((1 << 31) - 1), np.int64(1)
+    narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
+    upper, neuron_bits, sign = np.int64(32), np.int64((1 << 31) - 1), np.int64(63)
 
-    def entry_of(mail: Longs, entry: np.uint32, count: np.uint32, room: np.uint32) -> Any:
-        """Neuron and amount; zeros beyond the last."""
-        word, amount = np.int64(0), number(0)
-        if entry < count:
-            at = np.uint32(head + entry)
-            word = np.int64(mail[at])
-            if narrow:
-                amount = number(word)
-                word = np.int64(word >> upper)
-            else:
-                amount = number(mail[np.uint32(at + room)])
-        return np.uint32(word), amount
-
-    def of_call(word: np.int64, call: np.int64, mail: Longs) -> Any:
-        """The word beside the call, which the host wrote before the call, even if this thread read it before that."""
-        odd, tries = (call >> np.int64(NUMBER_SHIFT)) & parity, np.uint32(0)
-        while (np.int64(word >> np.int64(63)) & parity) != odd and tries < np.uint32(_TRIES):
-            word = np.int64(load(mail, cuda.threadIdx.x))
-            tries = np.uint32(tries + one)
-        return word
-
-    entry_of, of_call = cuda.jit(device=True)(entry_of), cuda.jit(device=True)(of_call)
-
-    def take_in(call: np.int64, word: np.int64, slot: np.uint32, mailbox: Mailbox, outside: Outside, fcl: Fcl) -> None:
+    def take_in(
+        call: np.int64,
+        reached: np.uint32,
+        words: Longs,
+        slot: np.uint32,
+        mailbox: Mailbox,
+        outside: Outside,
+        fcl: Fcl,
+    ) -> None:
+        found, before = cuda.local.array(POLLED, number), cuda.local.array(POLLED, number)
         mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
         amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        entry = np.uint32(cuda.threadIdx.x)
-        if narrow:
-            if entry != np.uint32(0) and entry <= beside and entry <= amounts:
-                word = of_call(word, call, mail)
-                neuron = np.uint32((word >> upper) & neuron_bits)
-                admit(neuron, peek(neuron, base, fcl), number(word), base, outside, fcl)
-            entry = np.uint32(entry + beside)
-        while entry < amounts:
-            second = np.uint32(entry + step)
-            third = np.uint32(second + step)
-            fourth = np.uint32(third + step)
-            neuron, amount = entry_of(mail, entry, amounts, room)
-            neuron_2, amount_2 = entry_of(mail, second, amounts, room)
-            neuron_3, amount_3 = entry_of(mail, third, amounts, room)
-            neuron_4, amount_4 = entry_of(mail, fourth, amounts, room)
-            before, before_2 = peek(neuron, base, fcl), peek(neuron_2, base, fcl)
-            before_3, before_4 = peek(neuron_3, base, fcl), peek(neuron_4, base, fcl)
-            admit(neuron, before, amount, base, outside, fcl)
-            if second < amounts:
-                admit(neuron_2, before_2, amount_2, base, outside, fcl)
-            if third < amounts:
-                admit(neuron_3, before_3, amount_3, base, outside, fcl)
-            if fourth < amounts:
-                admit(neuron_4, before_4, amount_4, base, outside, fcl)
-            entry = np.uint32(fourth + step)
+        odd = (call >> np.int64(NUMBER_SHIFT)) & np.int64(1)
+        first = np.uint32(cuda.threadIdx.x)
+        while first <= amounts:
+            for k in range(POLLED):
+                place = np.uint32(first + np.uint32(k) * step)
+                late = place > reached or (words[k] >> sign) & np.int64(1) != odd
+                if late and np.uint32(place - head) < amounts:
+                    words[k] = mail[place]
+                    if not narrow:
+                        found[k] = number(mail[np.uint32(place + room)])
+            for k in range(POLLED):
+                place = np.uint32(first + np.uint32(k) * step)
+                if np.uint32(place - head) < amounts:
+                    if narrow:
+                        found[k], words[k] = number(words[k]), (words[k] >> upper) & neuron_bits
+                    before[k] = peek(np.uint32(words[k]), base, fcl)
+            for k in range(POLLED):
+                place = np.uint32(first + np.uint32(k) * step)
+                if np.uint32(place - head) < amounts:
+                    admit(np.uint32(words[k]), before[k], found[k], base, outside, fcl)
+            first, reached = np.uint32(first + np.uint32(POLLED) * step), np.uint32(0)
         entry = np.uint32(cuda.threadIdx.x)
         while entry < forced:
             outside.forced[np.uint32(mail[np.uint32(head + room + room + entry)])] = np.uint8(1)
@@ -193,13 +189,13 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_listen() -> Callable[..., Any]:
-    """``listen(turn, told, mailbox)`` -> a word beside the call: the first block waits for the next call, or the end.
+    """``listen(turn, reached, words, told, mailbox)``: the first block waits for the next call, or the end.
 
-    Afterwards one thread has to say to the others what ``told`` holds; see ``make_begin_turn``.
+    With every look at the call it reads so many words behind it. Afterwards one thread has to say to the others what
+    ``told`` holds; see ``make_begin_turn``.
     """
     relay = make_relay()
-    load, look = relay.load, relay.look
-    entries, threads = np.int64((1 << NUMBER_SHIFT) - 1), np.uint32(BESIDE + 1)
+    load, glance, look, entries = relay.load, relay.glance, relay.look, np.int64((1 << NUMBER_SHIFT) - 1)
 
     def go_of(turn: np.int64, call: np.int64, last: np.int64) -> Any:
         go = np.int64(turn << np.int64(GO_TURN_SHIFT))
@@ -212,25 +208,28 @@ def make_listen() -> Callable[..., Any]:
 
     go_of = cuda.jit(device=True)(go_of)
 
-    def listen(turn: np.int64, told: Longs, mailbox: Mailbox) -> Any:
-        thread, word, last = np.uint32(cuda.threadIdx.x), np.int64(0), np.int64(LEAVE)
+    def listen(turn: np.int64, reached: np.uint32, words: Longs, told: Longs, mailbox: Mailbox) -> None:
+        thread, step, last = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x), np.int64(LEAVE)
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
         if thread == np.uint32(0) and turn > np.int64(1):
             last = told[0]
         waits = True
         while waits:
-            if thread < threads:
-                word = np.int64(load(mailbox.mail, thread))
+            for k in range(1, POLLED):
+                place = np.uint32(thread + np.uint32(k) * step)
+                if place <= reached:
+                    words[k] = glance(mailbox.mail, place)
+            if thread <= reached:
+                words[0] = load(mailbox.mail, thread)
             if thread == np.uint32(0):
                 polls = np.uint32(polls + np.uint32(1))
                 began, passed = look(polls, began, passed)
-                told[1] = np.int64(1) if word == last and passed <= mailbox.idle else np.int64(0)
+                told[1] = np.int64(1) if words[0] == last and passed <= mailbox.idle else np.int64(0)
             cuda.syncthreads()
             waits = told[1] != np.int64(0)
             cuda.syncthreads()
         if thread == np.uint32(0):
-            told[0], told[1] = word, go_of(turn, word, last)
-        return word
+            told[0], told[1] = words[0], go_of(turn, words[0], last)
 
     return cuda.jit(device=True)(listen)  # type: ignore[no-any-return]
 
@@ -264,7 +263,13 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     """
     relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
     store, reaches = relay.store, relay.reaches
-    listen, take_in, of_turn, one = make_listen(), make_take_in(shard), np.int64(GO_TURN_SHIFT), np.uint32(1)
+    listen, take_in, reach, of_turn, one = (
+        make_listen(),
+        make_take_in(shard),
+        make_reach(shard),
+        np.int64(GO_TURN_SHIFT),
+        np.uint32(1),
+    )
 
     def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: what the first says."""
@@ -282,14 +287,16 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         outside: Outside,
         fcl: Fcl,
     ) -> Any:
-        first, thread, word = cuda.blockIdx.x == 0, cuda.threadIdx.x, np.int64(0)
+        words, reached = cuda.local.array(POLLED, np.int64), np.uint32(0)
+        first, thread = cuda.blockIdx.x == 0, cuda.threadIdx.x
         if first:
             if thread == 0:
                 told[2] = np.int64(1) if settle_turn(turn, arrivals, steering, mailbox) else np.int64(0)
             cuda.syncthreads()
             if told[2] == np.int64(0):
                 return np.int64(0)
-            word = listen(turn, told, mailbox)
+            reached = reach(told[0] if turn > np.int64(1) else np.int64(0), mailbox)
+            listen(turn, reached, words, told, mailbox)
         elif thread == 0:
             follow(turn, told, mailbox)
         cuda.syncthreads()
@@ -297,7 +304,7 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         if first:
             if go & np.int64(GO_STIMULATED):
                 burst = np.uint32(np.uint32(steering.control[BURST]) + one)
-                take_in(told[0], word, slot_of(steering, burst, fcl), mailbox, outside, fcl)
+                take_in(told[0], reached, words, slot_of(steering, burst, fcl), mailbox, outside, fcl)
                 cuda.syncthreads()
             if thread == 0:
                 store(mailbox.relay, GO, go)

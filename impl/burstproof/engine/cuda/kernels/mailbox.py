@@ -9,12 +9,15 @@ from __future__ import annotations
 
 CALL = 0
 """Place in the mail: the call at hand, or ``LEAVE``."""
-BESIDE = 31
-"""Amounts that lie beside the call, from place 1 on, where sums have 32 bits: they are read with it, not after it. Each
-of these words says in its sign to which call it belongs, an odd or an even one; every call writes all of them."""
-MAIL_HEAD = 32
+MAIL_HEAD = 1
 """From here amounts: the neuron in the upper 32 bits of a word, the amount in the lower, if sums have 32 bits; else the
 neuron, and the amount ``mail_room`` words on. From ``2 * mail_room`` on forced ids."""
+BESIDE = 31
+"""Words behind the call, or ``mail_room`` if that is less, that every call writes where sums have 32 bits; words of
+amounts are then read with the call, not after it: as many as the call before wrote, or the first of them. Each says in
+its sign to which call it belongs, an odd or an even one."""
+POLLED = 5
+"""Words of the mail that a thread reads with a call at most."""
 
 LEAVE = -1
 """Instead of a call: the kernel shall end. It is launched while a call is waiting."""

@@ -22,7 +22,8 @@ class Relay(NamedTuple):
     """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
 
     ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
-    place)`` is of what the host stores. ``reply(words, place, first, ...)`` stores four words of uint32 for the host as
+    place)`` is of what the host stores, ``glance(words, place)`` of that alone: it says nothing of what was stored
+    before, and threads need not have met. ``reply(words, place, first, ...)`` stores four words of uint32 for the host as
     one, and says nothing of what was stored before. ``add(words, place)`` counts one more. ``reaches(words, place,
     value, patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as
     it is then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now
@@ -32,6 +33,7 @@ class Relay(NamedTuple):
     store: Callable[..., Any]
     answer: Callable[..., Any]
     load: Callable[..., Any]
+    glance: Callable[..., Any]
     reply: Callable[..., Any]
     add: Callable[..., Any]
     reaches: Callable[..., Any]
@@ -41,7 +43,7 @@ class Relay(NamedTuple):
 @cache
 def make_relay() -> Relay:
     """The functions for a device, or for the simulator."""
-    load, load_of_host, store, answer, add, reply = _simulated() if SIMULATED else _on_device()
+    load, load_of_host, glance, store, answer, add, reply = _simulated() if SIMULATED else _on_device()
     now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
 
     def look(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
@@ -62,7 +64,7 @@ def make_relay() -> Relay:
             found = load(words, place)
         return found
 
-    return Relay(store, answer, load_of_host, reply, add, jit(reaches), look)
+    return Relay(store, answer, load_of_host, glance, reply, add, jit(reaches), look)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:
@@ -80,7 +82,7 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
 
     jit = cuda.jit(device=True)
     load, store = jit(load), jit(store)
-    return load, load, store, store, jit(add), jit(reply)
+    return load, load, load, store, store, jit(add), jit(reply)
 
 
 def _on_device() -> tuple[Callable[..., Any], ...]:
@@ -133,6 +135,6 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
         return types.void(words, types.intp, *4 * (types.uint32,)), code
 
-    loads = (loading(order) for order in ("acquire.gpu", "acquire.sys"))
+    loads = (loading(order) for order in ("acquire.gpu", "acquire.sys", "relaxed.sys"))
     stores = (storing(order) for order in ("release.gpu", "release.sys"))
     return (*loads, *stores, cuda.extending.intrinsic(add), cuda.extending.intrinsic(reply))

@@ -1,0 +1,135 @@
+"""What fired, taken out of the replies of a closed loop (``kernels.replies``) line by line, in compiled code.
+
+How many units of a line count is not branched on: all are copied, and what is too much is written over by what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.core.base import BaseContext
+from numba.core.typing import Context
+from numba.extending import intrinsic
+
+from burstproof.engine.atomics import Intrinsic, Values
+from burstproof.engine.cuda.host.loop_calls import LATE, MANY, NOT_RUNNING
+from burstproof.engine.cuda.kernels.mailbox import NUMBER_SHIFT, RUNNING, STATUS, UNIT_BITS
+
+SPINS = 20_000
+"""How often an answer is looked for at a time, about a millisecond."""
+
+_UNITS = 1 << UNIT_BITS
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_unit(
+    typing_context: Context, fired: types.Array, entry: types.Type, replies: types.Array, place: types.Type
+) -> Intrinsic:
+    """``copy_unit(fired, entry, replies, place)``: the last three numbers of a unit; what follows them is undefined."""
+
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Values) -> ir.Value:
+        kind, index = ir.VectorType(ir.IntType(32), 4), ir.VectorType(ir.IntType(32), 4)
+        into, out_of = (
+            builder.bitcast(
+                builder.gep(context.make_array(array)(context, builder, data).data, [at]), kind.as_pointer()
+            )
+            for array, data, at in (
+                (signature.args[0], arguments[0], arguments[1]),
+                (signature.args[2], arguments[2], arguments[3]),
+            )
+        )
+        unit = builder.load(out_of, align=16)
+        three = builder.shuffle_vector(unit, ir.Constant(kind, ir.Undefined), ir.Constant(index, [1, 2, 3, 3]))
+        builder.store(three, into, align=4)
+        return context.get_dummy_value()
+
+    return types.void(fired, types.intp, replies, types.intp), generate
+
+
+def _make_take(first: int) -> Any:
+    """``take(replies, place, number, units, fired, entry)``: copy a line from unit ``first`` on.
+
+    Returns whether all of its first ``units`` units, which may be more than a line has, were there.
+    """
+    from numba import njit
+
+    from burstproof.engine.atomics import atomic_load
+
+    low, sign = (1 << NUMBER_SHIFT) - 1, 63
+
+    @njit(inline="always")
+    def take(replies, place, number, units, fired, entry):  # type: ignore[no-untyped-def]
+        wrong = 0
+        for unit in range(first, _UNITS):
+            counts = (unit - units) >> sign
+            wrong |= (atomic_load(replies, place + 2 * unit) ^ number) & counts
+            copy_unit(fired, entry + 3 * unit, replies, place + 2 * unit)
+        return wrong & low == 0
+
+    return take
+
+
+@cache
+def make_wait() -> Callable[..., int]:
+    """``wait(answers, replies, number, chunks, fired)``, see ``host.loop_calls.LoopCalls``."""
+    from numba import int64, njit, uint32
+
+    from burstproof.engine.atomics import atomic_load, relax
+
+    low, shift, line_bits = (1 << NUMBER_SHIFT) - 1, NUMBER_SHIFT, UNIT_BITS + 1
+    take_first, take_further = _make_take(1), _make_take(0)
+
+    @njit
+    def missing(answers, replies, place, number):  # type: ignore[no-untyped-def]
+        """Wait for the unit at ``place``: 0, or why it is not there."""
+        for _ in range(SPINS):
+            if atomic_load(replies, place) & low == number:
+                return 0
+            if atomic_load(answers, STATUS) != RUNNING and atomic_load(replies, place) & low != number:
+                return NOT_RUNNING
+            relax()
+        return LATE
+
+    @njit
+    def missing_in_line(answers, replies, place, number, units):  # type: ignore[no-untyped-def]
+        """The same for the first ``units`` units of a line."""
+        for unit in range(min(units, _UNITS)):
+            why = missing(answers, replies, place + 2 * unit, number)
+            if why != 0:
+                return why
+        return 0
+
+    @njit(int64(int64[::1], int64[::1], int64, int64, uint32[::1]))
+    def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
+        """Take the chunks' units one after another: each is whole if its first word says ``number``."""
+        room, found, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, False
+        for chunk in range(chunks):
+            place = chunk << line_bits
+            if atomic_load(replies, place) & low != number:
+                why = missing(answers, replies, place, number)
+                if why != 0:
+                    return why
+            count, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
+            fired[found], fired[found + 1] = pair & low, pair >> shift
+            units, entry = (count + 3) // 3, found - 1
+            if units > room:
+                many = True
+                continue
+            while not take_first(replies, place, number, units, fired, entry):
+                why = missing_in_line(answers, replies, place, number, units)
+                if why != 0:
+                    return why
+            while units > _UNITS:
+                units, entry, place = units - _UNITS, entry + 3 * _UNITS, place + (chunks << line_bits)
+                while not take_further(replies, place, number, units, fired, entry):
+                    why = missing_in_line(answers, replies, place, number, units)
+                    if why != 0:
+                        return why
+            found += count
+        return MANY if many else found
+
+    return wait  # type: ignore[no-any-return]
