@@ -69,7 +69,6 @@ from burstproof.engine.cuda.kernels.mailbox import (
     MOST_ENTRIES,
     MOST_TURNS,
     NUMBER_SHIFT,
-    POLLED,
     STATUS,
     STUCK,
     STUCK_NS,
@@ -92,7 +91,8 @@ _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
 _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
 """From chunks of so many neurons on: bytes of places in buckets that a block has room for beside its chunk."""
-
+_POLLED, _MOST_POLLED = 1024, 4
+"""Words of the mail that the first block reads with a call at most, and that each of its threads does."""
 
 _IN_ONE = (NO_KEY, ExtrasKey(replays=True))
 
@@ -136,15 +136,20 @@ def make_reach(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(reach)  # type: ignore[no-any-return]
 
 
+def polled_words(threads: int) -> int:
+    """Words of the mail that each of so many threads of a block reads with a call."""
+    return 2 if SIMULATED else max(1, min(_MOST_POLLED, _POLLED // threads))
+
+
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
 
-    ``words`` are the ``POLLED`` that a thread read with the call; those of the first ``reached`` say whether they were
+    ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they were
     written before. Others are read now, as many at once: what counts is how often the host's memory answers.
     """
     admit, peek, number = make_admit(shard), make_peek(shard), shard.variant.accumulator
     narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
-    upper, neuron_bits, sign = np.int64(32), np.int64((1 << 31) - 1), np.int64(63)
+    upper, neuron_bits, sign, polled = np.int64(32), np.int64((1 << 31) - 1), np.int64(63), polled_words(shard.threads)
 
     def take_in(
         call: np.int64,
@@ -155,31 +160,31 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
         outside: Outside,
         fcl: Fcl,
     ) -> None:
-        found, before = cuda.local.array(POLLED, number), cuda.local.array(POLLED, number)
+        found, before = cuda.local.array(polled, number), cuda.local.array(polled, number)
         mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
         amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         odd = (call >> np.int64(NUMBER_SHIFT)) & np.int64(1)
         first = np.uint32(cuda.threadIdx.x)
         while first <= amounts:
-            for k in range(POLLED):
+            for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
                 late = place > reached or (words[k] >> sign) & np.int64(1) != odd
                 if late and np.uint32(place - head) < amounts:
                     words[k] = mail[place]
                     if not narrow:
                         found[k] = number(mail[np.uint32(place + room)])
-            for k in range(POLLED):
+            for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
                 if np.uint32(place - head) < amounts:
                     if narrow:
                         found[k], words[k] = number(words[k]), (words[k] >> upper) & neuron_bits
                     before[k] = peek(np.uint32(words[k]), base, fcl)
-            for k in range(POLLED):
+            for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
                 if np.uint32(place - head) < amounts:
                     admit(np.uint32(words[k]), before[k], found[k], base, outside, fcl)
-            first, reached = np.uint32(first + np.uint32(POLLED) * step), np.uint32(0)
+            first, reached = np.uint32(first + np.uint32(polled) * step), np.uint32(0)
         entry = np.uint32(cuda.threadIdx.x)
         while entry < forced:
             outside.forced[np.uint32(mail[np.uint32(head + room + room + entry)])] = np.uint8(1)
@@ -188,14 +193,15 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(take_in)  # type: ignore[no-any-return]
 
 
-def make_listen() -> Callable[..., Any]:
+def make_listen(shard: ShardVariant) -> Callable[..., Any]:
     """``listen(turn, reached, words, told, mailbox)``: the first block waits for the next call, or the end.
 
     With every look at the call it reads so many words behind it. Afterwards one thread has to say to the others what
     ``told`` holds; see ``make_begin_turn``.
     """
     relay = make_relay()
-    load, glance, look, entries = relay.load, relay.glance, relay.look, np.int64((1 << NUMBER_SHIFT) - 1)
+    load, glance, look, polled = relay.load, relay.glance, relay.look, polled_words(shard.threads)
+    entries = np.int64((1 << NUMBER_SHIFT) - 1)
 
     def go_of(turn: np.int64, call: np.int64, last: np.int64) -> Any:
         go = np.int64(turn << np.int64(GO_TURN_SHIFT))
@@ -215,7 +221,7 @@ def make_listen() -> Callable[..., Any]:
             last = told[0]
         waits = True
         while waits:
-            for k in range(1, POLLED):
+            for k in range(1, polled):
                 place = np.uint32(thread + np.uint32(k) * step)
                 if place <= reached:
                     words[k] = glance(mailbox.mail, place)
@@ -264,12 +270,13 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
     store, reaches = relay.store, relay.reaches
     listen, take_in, reach, of_turn, one = (
-        make_listen(),
+        make_listen(shard),
         make_take_in(shard),
         make_reach(shard),
         np.int64(GO_TURN_SHIFT),
         np.uint32(1),
     )
+    polled = polled_words(shard.threads)
 
     def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: what the first says."""
@@ -287,7 +294,7 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         outside: Outside,
         fcl: Fcl,
     ) -> Any:
-        words, reached = cuda.local.array(POLLED, np.int64), np.uint32(0)
+        words, reached = cuda.local.array(polled, np.int64), np.uint32(0)
         first, thread = cuda.blockIdx.x == 0, cuda.threadIdx.x
         if first:
             if thread == 0:

@@ -16,9 +16,6 @@ BESIDE = 31
 """Words behind the call, or ``mail_room`` if that is less, that every call writes where sums have 32 bits; words of
 amounts are then read with the call, not after it: as many as the call before wrote, or the first of them. Each says in
 its sign to which call it belongs, an odd or an even one."""
-POLLED = 5
-"""Words of the mail that a thread reads with a call at most."""
-
 LEAVE = -1
 """Instead of a call: the kernel shall end. It is launched while a call is waiting."""
 NUMBER_SHIFT, AMOUNTS_SHIFT = 32, 16
