@@ -170,19 +170,19 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
             for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
                 late = place > reached or (words[k] >> sign) & np.int64(1) != odd
-                if late and np.uint32(place - head) < amounts:
+                if late and head <= place <= amounts:
                     words[k] = mail[place]
                     if not narrow:
                         found[k] = number(mail[np.uint32(place + room)])
             for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
-                if np.uint32(place - head) < amounts:
+                if head <= place <= amounts:
                     if narrow:
                         found[k], words[k] = number(words[k]), (words[k] >> upper) & neuron_bits
                     before[k] = peek(np.uint32(words[k]), base, fcl)
             for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
-                if np.uint32(place - head) < amounts:
+                if head <= place <= amounts:
                     admit(np.uint32(words[k]), before[k], found[k], base, outside, fcl)
             first, reached = np.uint32(first + np.uint32(polled) * step), np.uint32(0)
         entry = np.uint32(cuda.threadIdx.x)
