@@ -58,6 +58,7 @@ class StayingLoop(ClosedLoop):
         self._valid = np.array(engine.network.neurons.valid_mask, np.bool_)
         self._limits = limits_of(engine.network, engine.options, engine.fixed_point)
         self._picked = np.empty(len(self._valid) if outputs is not None else 0, np.uint32)
+        self._addresses = np.empty(0, np.int64)
         self._kernel: LoopKernel | None = None
         self._first = self._start = self._done = 0
         self._clamped = self._clamping = False
@@ -78,19 +79,7 @@ class StayingLoop(ClosedLoop):
                     return super().step(ids, amounts, forced)
             number = self._number(self._done + 1)
             try:
-                found = self._calls.call(
-                    kernel.mail,
-                    kernel.answers,
-                    kernel.replies,
-                    ids,
-                    amounts,
-                    forced,
-                    self._valid,
-                    self._limits,
-                    number,
-                    kernel.chunks,
-                    kernel.ids,
-                )
+                found = self._calls.call(self._addresses, ids, amounts, forced, number, kernel.chunks)
             except TypeError:  # other types than those that it is compiled for
                 found = UNSUITED
             if found < 0:
@@ -166,6 +155,9 @@ class StayingLoop(ClosedLoop):
         if kernel is None:
             return None
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
+        self._addresses = self._calls.borrow(
+            kernel.mail, kernel.answers, kernel.replies, self._valid, self._limits, kernel.ids
+        )
         self._kernel, self._clamped = kernel, False
         return kernel
 

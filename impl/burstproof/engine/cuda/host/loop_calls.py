@@ -76,13 +76,14 @@ def room_of(mail: npt.NDArray[np.int64]) -> int:
 class LoopCalls(NamedTuple):
     """Compiled functions, of arguments that are contiguous.
 
-    ``call(mail, answers, replies, ids, amounts, forced, valid, limits, number, chunks, fired)`` does a whole call;
-    ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, replies,
+    ``call(addresses, ids, amounts, forced, number, chunks)`` does a whole call; ``addresses`` are what ``borrow(mail,
+    answers, replies, valid, limits, fired)`` returns. ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, replies,
     number, chunks, fired)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count``
     are wanted, which it copies. ``call`` and ``wait`` leave what fired in ``fired`` and return the number of firings,
     or one of the numbers above.
     """
 
+    borrow: Callable[..., npt.NDArray[np.int64]]
     call: Callable[..., Any]
     ring: Callable[..., Any]
     wait: Callable[..., Any]
@@ -153,9 +154,10 @@ def _make_write() -> Any:
 @cache
 def loop_calls() -> LoopCalls:
     """Compile them; for arguments of other types they raise ``TypeError``."""
-    from numba import boolean, float32, float64, int64, njit, types, uint32, void
+    from numba import boolean, float32, int64, njit, types, uint32, void
 
     from burstproof.engine.atomics import atomic_store
+    from burstproof.engine.cuda.host.borrowed import addresses_of, borrowed
     from burstproof.engine.cuda.host.loop_answers import make_wait
 
     write, wait = _make_write(), make_wait()
@@ -166,10 +168,11 @@ def loop_calls() -> LoopCalls:
 
     words, ids_type = int64[::1], types.Array(uint32, 1, "C")
 
-    @njit(
-        int64(words, words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64, ids_type)
-    )
-    def call(mail, answers, replies, ids, amounts, forced, valid, limits, number, chunks, fired):  # type: ignore[no-untyped-def]
+    @njit(int64(words, ids_type, float32[::1], ids_type, int64, int64))
+    def call(addresses, ids, amounts, forced, number, chunks):  # type: ignore[no-untyped-def]
+        mail, answers = borrowed(addresses, 0, np.int64), borrowed(addresses, 1, np.int64)
+        replies, fired = borrowed(addresses, 2, np.int64), borrowed(addresses, 5, np.uint32)
+        valid, limits = borrowed(addresses, 3, np.bool_), borrowed(addresses, 4, np.float64)
         if not write(mail, ids, amounts, forced, valid, limits, number):
             return UNSUITED
         ring(mail, number, len(ids), len(forced))
@@ -183,4 +186,4 @@ def loop_calls() -> LoopCalls:
             picked += wanted[fired[entry]]
         return picked
 
-    return LoopCalls(call, ring, wait, pick)
+    return LoopCalls(addresses_of, call, ring, wait, pick)

@@ -122,13 +122,14 @@ def test_every_call_is_read_whole() -> None:
     want = [np.concatenate([CHUNK * c + np.arange(count) for c, count in enumerate(counts_of(one))]) for one in sums]
     write_packed(mail, PackedStimulus(NO_IDS, np.empty(0, np.int32), NO_IDS, False, True), 1)
     calls.ring(mail, 1, 0, 0)
+    addresses = calls.borrow(mail, answers, replies, VALID, LIMITS, fired)
     thread = threading.Thread(target=read, args=(mail, answers, replies), daemon=True)
     thread.start()
     try:
         assert settled(calls.wait, LATE, answers, replies, 1, fired) == sum(counts_of(0))
         for number in range(2, CALLS):
             place = number % len(given)
-            found = calls.call(mail, answers, replies, *given[place], VALID, LIMITS, number, CHUNKS, fired)
+            found = calls.call(addresses, *given[place], number, CHUNKS)
             if found == LATE:
                 found = settled(calls.wait, found, answers, replies, number, fired)
             assert np.array_equal(fired[:found], want[place]), f"call {number}"
@@ -175,8 +176,8 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
     limits[4] = bits == 64
     ids = np.arange(3, 3 + count, dtype=np.uint32)
     amounts = np.arange(count, dtype=np.float32) % 7 - 3
-    given = ids, amounts, ids[:4], VALID, limits, number, CHUNKS, fired
-    assert calls.call(mail, answers, replies, *given) == NOT_RUNNING
+    addresses = calls.borrow(mail, answers, replies, VALID, limits, fired)
+    assert calls.call(addresses, ids, amounts, ids[:4], number, CHUNKS) == NOT_RUNNING
     sums = amounts.astype(np.int32 if bits == 32 else np.int64)
     write_packed(other, PackedStimulus(ids, sums, ids[:4], False, False), number)
     calls.ring(other, number, count, len(ids[:4]))
@@ -188,6 +189,7 @@ def test_other_stimuli_do_not_go_the_short_way() -> None:
     calls, (mail, answers, replies), fired = loop_calls(), memory(), room_for_list()
     invalid, limits = VALID.copy(), LIMITS.copy()
     invalid[9], limits[5], mail[CALL] = False, 1.0, 77
+    addresses = calls.borrow(mail, answers, replies, invalid, limits, fired)
     many = np.arange(ROOM + 1, dtype=np.uint32)
     for ids, amounts, forced in (
         (np.array([2, 1]), [1, 1], []),
@@ -204,5 +206,5 @@ def test_other_stimuli_do_not_go_the_short_way() -> None:
         (NO_IDS, NO_AMOUNTS, many),
     ):
         given = np.array(ids, np.uint32), np.array(amounts, np.float32), np.array(forced, np.uint32)
-        assert calls.call(mail, answers, replies, *given, invalid, limits, 1, CHUNKS, fired) == UNSUITED
+        assert calls.call(addresses, *given, 1, CHUNKS) == UNSUITED
         assert mail[CALL] == 77
