@@ -19,6 +19,10 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 
+_SPARE = 256
+"""Elements that the list of a call has room for beyond those of the last, at least: it is made before it is known."""
+
+
 class LoopEngine(Protocol):
     """What the loop asks of its engine."""
 
@@ -58,7 +62,7 @@ class StayingLoop(ClosedLoop):
         self._valid = np.array(engine.network.neurons.valid_mask, np.bool_)
         self._limits = limits_of(engine.network, engine.options, engine.fixed_point)
         self._picked = np.empty(len(self._valid) if outputs is not None else 0, np.uint32)
-        self._addresses = np.empty(0, np.int64)
+        self._addresses, self._likely = np.empty(0, np.int64), _SPARE
         self._kernel: LoopKernel | None = None
         self._first = self._start = self._done = 0
         self._clamped = self._clamping = False
@@ -79,14 +83,18 @@ class StayingLoop(ClosedLoop):
                     return super().step(ids, amounts, forced)
             number = self._number(self._done + 1)
             try:
-                found = self._calls.call(self._addresses, ids, amounts, forced, number, kernel.chunks)
+                posted = self._calls.post(self._addresses, ids, amounts, forced, number)
             except TypeError:  # other types than those that it is compiled for
-                found = UNSUITED
+                posted = False
+            fired = kernel.ids if self._wanted is not None else np.empty(self._likely, np.uint32)
+            found = UNSUITED
+            if posted:
+                found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, fired)
             if found < 0:
                 if max(np.size(ids), np.size(forced)) > kernel.room:
                     return super().step(ids, amounts, forced)
-                found = self._at_length(kernel, Stimulus(ids, amounts, forced), number, found)
-            return self._fired(kernel, found)
+                found, fired = self._at_length(kernel, Stimulus(ids, amounts, forced), number, found), kernel.ids
+            return self._fired(kernel, found, fired)
         except BaseException:
             self.pause()
             raise
@@ -122,7 +130,7 @@ class StayingLoop(ClosedLoop):
         if found < 0:
             found = self._finish(kernel, number, found)
         self._clamped, self._clamping = self._clamped or self._clamping, False
-        return self._fired(kernel, found)
+        return self._fired(kernel, found, kernel.ids)
 
     def pause(self) -> None:
         """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on."""
@@ -155,9 +163,7 @@ class StayingLoop(ClosedLoop):
         if kernel is None:
             return None
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
-        self._addresses = self._calls.borrow(
-            kernel.mail, kernel.answers, kernel.replies, self._valid, self._limits, kernel.ids
-        )
+        self._addresses = self._calls.borrow(kernel.mail, self._valid, self._limits)
         self._kernel, self._clamped = kernel, False
         return kernel
 
@@ -184,13 +190,14 @@ class StayingLoop(ClosedLoop):
         write_packed(kernel.mail, packed, number)
         self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
 
-    def _fired(self, kernel: LoopKernel, count: int) -> Ids:
-        """What fired in the burst just done."""
+    def _fired(self, kernel: LoopKernel, count: int, fired: Ids) -> Ids:
+        """What fired in the burst just done: the first ``count`` of ``fired``, which may be the kernel's list."""
         self._done += 1
         self._engine.burst_count = self._first + self._done
         if count == MANY:
             return self._chosen(self._engine.last_list()[0].copy())
         if self._wanted is None:
-            return kernel.ids[:count].copy()
-        chosen = self._calls.pick(kernel.ids, count, self._wanted, self._picked)
+            self._likely = count + (count >> 2) + _SPARE
+            return fired[:count].copy() if fired is kernel.ids else fired[:count]
+        chosen = self._calls.pick(fired, count, self._wanted, self._picked)
         return self._picked[:chosen].copy()

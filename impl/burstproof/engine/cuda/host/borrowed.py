@@ -32,7 +32,7 @@ def _pointer(typing_context: Context, address: types.Type) -> Intrinsic:
     return types.voidptr(types.int64), generate
 
 
-@njit  # type: ignore[untyped-decorator]
+@njit
 def borrowed(addresses, place, dtype):  # type: ignore[no-untyped-def]
     """In compiled code: array number ``place`` of the table."""
     return carray(_pointer(addresses[2 * place]), (addresses[2 * place + 1],), dtype)

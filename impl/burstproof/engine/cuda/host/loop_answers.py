@@ -16,7 +16,7 @@ from numba.core.typing import Context
 from numba.extending import intrinsic
 
 from burstproof.engine.atomics import Intrinsic, Values
-from burstproof.engine.cuda.host.loop_calls import LATE, MANY, NOT_RUNNING
+from burstproof.engine.cuda.host.loop_calls import LATE, LONGER, MANY, NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import NUMBER_SHIFT, RUNNING, STATUS, UNIT_BITS
 
 SPINS = 20_000
@@ -114,11 +114,13 @@ def make_wait() -> Callable[..., int]:
                 if why != 0:
                     return why
             count, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
-            fired[found], fired[found + 1] = pair & low, pair >> shift
             units, entry = (count + 3) // 3, found - 1
             if units > room:
                 many = True
                 continue
+            if found + count + SLACK > len(fired):
+                return LONGER
+            fired[found], fired[found + 1] = pair & low, pair >> shift
             while not take_first(replies, place, number, units, fired, entry):
                 why = missing_in_line(answers, replies, place, number, units)
                 if why != 0:

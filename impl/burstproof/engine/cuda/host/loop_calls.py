@@ -26,9 +26,9 @@ from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
-"""Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
-kernel ended before it saw the call."""
+UNSUITED, LATE, NOT_RUNNING, LONGER = -1, -2, -3, -4
+"""Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, the kernel
+ended before it saw the call, or the answer is longer than the list."""
 MANY = 1 << 32
 """Instead of a number of firings: more of them than there is room for in the replies."""
 SLACK = 3 << UNIT_BITS
@@ -76,17 +76,17 @@ def room_of(mail: npt.NDArray[np.int64]) -> int:
 class LoopCalls(NamedTuple):
     """Compiled functions, of arguments that are contiguous.
 
-    ``call(addresses, ids, amounts, forced, number, chunks)`` does a whole call; ``addresses`` are what ``borrow(mail,
-    answers, replies, valid, limits, fired)`` returns. ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, replies,
-    number, chunks, fired)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count``
-    are wanted, which it copies. ``call`` and ``wait`` leave what fired in ``fired`` and return the number of firings,
-    or one of the numbers above.
+    ``post(addresses, ids, amounts, forced, number)`` puts a call into the mail, or returns ``False`` if its stimulus is
+    not one for the shortest way; ``addresses`` are what ``borrow(mail, valid, limits)`` returns. ``ring(mail, number,
+    amounts, forced)`` does so with a stimulus that lies in the mail already. ``wait(answers, replies, number, chunks,
+    fired)`` leaves what fired in ``fired`` and returns how many, or one of the numbers above. ``pick(fired, count,
+    wanted, chosen)`` -> how many of the first ``count`` are wanted, which it copies.
     """
 
     borrow: Callable[..., npt.NDArray[np.int64]]
-    call: Callable[..., Any]
+    post: Callable[..., bool]
     ring: Callable[..., Any]
-    wait: Callable[..., Any]
+    wait: Callable[..., int]
     pick: Callable[..., Any]
 
 
@@ -160,7 +160,7 @@ def loop_calls() -> LoopCalls:
     from burstproof.engine.cuda.host.borrowed import addresses_of, borrowed
     from burstproof.engine.cuda.host.loop_answers import make_wait
 
-    write, wait = _make_write(), make_wait()
+    write = _make_write()
 
     @njit(void(int64[::1], int64, int64, int64))
     def ring(mail, number, amounts, forced):  # type: ignore[no-untyped-def]
@@ -168,15 +168,14 @@ def loop_calls() -> LoopCalls:
 
     words, ids_type = int64[::1], types.Array(uint32, 1, "C")
 
-    @njit(int64(words, ids_type, float32[::1], ids_type, int64, int64))
-    def call(addresses, ids, amounts, forced, number, chunks):  # type: ignore[no-untyped-def]
-        mail, answers = borrowed(addresses, 0, np.int64), borrowed(addresses, 1, np.int64)
-        replies, fired = borrowed(addresses, 2, np.int64), borrowed(addresses, 5, np.uint32)
-        valid, limits = borrowed(addresses, 3, np.bool_), borrowed(addresses, 4, np.float64)
-        if not write(mail, ids, amounts, forced, valid, limits, number):
-            return UNSUITED
-        ring(mail, number, len(ids), len(forced))
-        return wait(answers, replies, number, chunks, fired)
+    @njit(boolean(words, ids_type, float32[::1], ids_type, int64))
+    def post(addresses, ids, amounts, forced, number):  # type: ignore[no-untyped-def]
+        mail = borrowed(addresses, 0, np.int64)
+        valid, limits = borrowed(addresses, 1, np.bool_), borrowed(addresses, 2, np.float64)
+        suited = write(mail, ids, amounts, forced, valid, limits, number)
+        if suited:
+            ring(mail, number, len(ids), len(forced))
+        return suited
 
     @njit(int64(ids_type, int64, boolean[::1], ids_type))
     def pick(fired, count, wanted, chosen):  # type: ignore[no-untyped-def]
@@ -186,4 +185,4 @@ def loop_calls() -> LoopCalls:
             picked += wanted[fired[entry]]
         return picked
 
-    return LoopCalls(addresses_of, call, ring, wait, pick)
+    return LoopCalls(addresses_of, post, ring, make_wait(), pick)

@@ -144,8 +144,8 @@ def polled_words(threads: int) -> int:
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
 
-    ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they were
-    written before. Others are read now, as many at once: what counts is how often the host's memory answers.
+    ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they
+    were written before. Others are read now, as many at once: what counts is how often the host's memory answers.
     """
     admit, peek, number = make_admit(shard), make_peek(shard), shard.variant.accumulator
     narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)

@@ -22,12 +22,11 @@ class Relay(NamedTuple):
     """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
 
     ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
-    place)`` is of what the host stores, ``glance(words, place)`` of that alone: it says nothing of what was stored
-    before, and threads need not have met. ``reply(words, place, first, ...)`` stores four words of uint32 for the host as
-    one, and says nothing of what was stored before. ``add(words, place)`` counts one more. ``reaches(words, place,
-    value, patience)`` waits ``patience`` nanoseconds at most for the word not to be below ``value`` and returns it as
-    it is then. ``look(polls, began, passed)`` -> when a wait began and how long ago that is, as a look at the clock now
-    and then says; in nanoseconds.
+    place)`` is of what the host stores. ``glance(words, place)`` is, too, but tells nothing of what was stored before,
+    nor does ``reply(words, place, first, ...)``, which stores four words of uint32 for the host as one. ``add(words,
+    place)`` counts one more. ``reaches(words, place, value, patience)`` waits ``patience`` nanoseconds at most for the
+    word not to be below ``value`` and returns it as it is then. ``look(polls, began, passed)`` -> when a wait began and
+    how long ago that is, as a look at the clock now and then says; in nanoseconds.
     """
 
     store: Callable[..., Any]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from burstproof.engine.atomics import atomic_load, atomic_store, relax
-from burstproof.engine.cuda.host.loop_calls import LATE, MANY, NOT_RUNNING, SLACK, UNSUITED, loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_calls import LATE, LONGER, MANY, NOT_RUNNING, SLACK, loop_calls, write_packed
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     ANSWERS_LENGTH,
@@ -122,14 +122,15 @@ def test_every_call_is_read_whole() -> None:
     want = [np.concatenate([CHUNK * c + np.arange(count) for c, count in enumerate(counts_of(one))]) for one in sums]
     write_packed(mail, PackedStimulus(NO_IDS, np.empty(0, np.int32), NO_IDS, False, True), 1)
     calls.ring(mail, 1, 0, 0)
-    addresses = calls.borrow(mail, answers, replies, VALID, LIMITS, fired)
+    addresses = calls.borrow(mail, VALID, LIMITS)
     thread = threading.Thread(target=read, args=(mail, answers, replies), daemon=True)
     thread.start()
     try:
         assert settled(calls.wait, LATE, answers, replies, 1, fired) == sum(counts_of(0))
         for number in range(2, CALLS):
             place = number % len(given)
-            found = calls.call(addresses, *given[place], number, CHUNKS)
+            assert calls.post(addresses, *given[place], number)
+            found = calls.wait(answers, replies, number, CHUNKS, fired)
             if found == LATE:
                 found = settled(calls.wait, found, answers, replies, number, fired)
             assert np.array_equal(fired[:found], want[place]), f"call {number}"
@@ -152,7 +153,7 @@ def settled(
 
 
 def test_a_longer_list_than_there_are_lines_is_said_to_be_one() -> None:
-    """All chunks are waited for; the host then reads the list from the device."""
+    """All chunks are waited for; the host then reads the list from the device. So is one longer than the given array."""
     calls, (_, answers, replies), fired = loop_calls(), memory(), room_for_list()
     answers[STATUS] = RUNNING
     few = replies[: (2 << UNIT_BITS) * CHUNKS * FEW_LINES]
@@ -160,6 +161,11 @@ def test_a_longer_list_than_there_are_lines_is_said_to_be_one() -> None:
     few[heads] = 7 | np.array([1, 3 * FEW_LINES << UNIT_BITS, 2]) << 32
     few[heads + 1] = 5
     assert calls.wait(answers, few, 7, CHUNKS, fired) == MANY
+    few[heads[1]] = 7 | 2 << 32
+    few[heads + 1] = [5 | 6 << 32, 7 | 8 << 32, 9 | 10 << 32]
+    assert calls.wait(answers, few, 7, CHUNKS, fired) == 5
+    assert fired[:5].tolist() == [5, 7, 8, 9, 10]
+    assert calls.wait(answers, few, 7, CHUNKS, fired[: 4 + SLACK]) == LONGER
     few[heads[2]] = 6
     assert calls.wait(answers, few, 7, CHUNKS, fired) == LATE
 
@@ -176,8 +182,8 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
     limits[4] = bits == 64
     ids = np.arange(3, 3 + count, dtype=np.uint32)
     amounts = np.arange(count, dtype=np.float32) % 7 - 3
-    addresses = calls.borrow(mail, answers, replies, VALID, limits, fired)
-    assert calls.call(addresses, ids, amounts, ids[:4], number, CHUNKS) == NOT_RUNNING
+    assert calls.post(calls.borrow(mail, VALID, limits), ids, amounts, ids[:4], number)
+    assert calls.wait(answers, replies, number, CHUNKS, fired) == NOT_RUNNING
     sums = amounts.astype(np.int32 if bits == 32 else np.int64)
     write_packed(other, PackedStimulus(ids, sums, ids[:4], False, False), number)
     calls.ring(other, number, count, len(ids[:4]))
@@ -186,10 +192,10 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
 
 def test_other_stimuli_do_not_go_the_short_way() -> None:
     """None of them rings: the mail still says what it said."""
-    calls, (mail, answers, replies), fired = loop_calls(), memory(), room_for_list()
+    calls, (mail, _, _) = loop_calls(), memory()
     invalid, limits = VALID.copy(), LIMITS.copy()
     invalid[9], limits[5], mail[CALL] = False, 1.0, 77
-    addresses = calls.borrow(mail, answers, replies, invalid, limits, fired)
+    addresses = calls.borrow(mail, invalid, limits)
     many = np.arange(ROOM + 1, dtype=np.uint32)
     for ids, amounts, forced in (
         (np.array([2, 1]), [1, 1], []),
@@ -206,5 +212,5 @@ def test_other_stimuli_do_not_go_the_short_way() -> None:
         (NO_IDS, NO_AMOUNTS, many),
     ):
         given = np.array(ids, np.uint32), np.array(amounts, np.float32), np.array(forced, np.uint32)
-        assert calls.call(addresses, *given, 1, CHUNKS) == UNSUITED
+        assert not calls.post(addresses, *given, 1)
         assert mail[CALL] == 77
