@@ -18,7 +18,6 @@ from burstproof.errors import BurstproofError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-
 _SPARE = 256
 """Elements that the list of a call has room for beyond those of the last, at least: it is made before it is known."""
 

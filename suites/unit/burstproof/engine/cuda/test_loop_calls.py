@@ -153,7 +153,7 @@ def settled(
 
 
 def test_a_longer_list_than_there_are_lines_is_said_to_be_one() -> None:
-    """All chunks are waited for; the host then reads the list from the device. So is one longer than the given array."""
+    """All chunks are waited for; the host then reads the list from the device. An array may be too short as well."""
     calls, (_, answers, replies), fired = loop_calls(), memory(), room_for_list()
     answers[STATUS] = RUNNING
     few = replies[: (2 << UNIT_BITS) * CHUNKS * FEW_LINES]
