@@ -17,6 +17,7 @@ import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
+    Amount,
     Chunks,
     Fcl,
     Gathering,
@@ -79,7 +80,7 @@ from burstproof.engine.cuda.kernels.replies import make_reply, make_sort_fired
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.steer import make_enter, make_slot_of
-from burstproof.engine.cuda.kernels.stimulus import make_admit, make_peek
+from burstproof.engine.cuda.kernels.stimulus import cancelled, make_admit
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
@@ -141,13 +142,31 @@ def polled_words(threads: int) -> int:
     return 2 if SIMULATED else max(1, min(_MOST_POLLED, _POLLED // threads))
 
 
+def make_put(shard: ShardVariant) -> Callable[..., Any]:
+    """``put(neuron, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
+
+    Returns the sum that is there now if a cell has no mark and so cannot say that it is one; else a number above 0.
+    """
+    number, added, admit = shard.variant.accumulator, shard.variant.word.added, make_admit(shard)
+
+    def plain(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> Any:
+        before = cuda.atomic.add(fcl.sums, np.uint64(base + np.uint64(neuron)), added(amount))
+        return number(number(before) + amount)
+
+    def blind(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> Any:
+        admit(neuron, number(0), amount, base, outside, fcl)
+        return number(1)
+
+    return cuda.jit(device=True)(blind if shard.apart or shard.variant.word.marked else plain)  # type: ignore[no-any-return]
+
+
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
 
     ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they
     were written before. Others are read now, as many at once: what counts is how often the host's memory answers.
     """
-    admit, peek, number = make_admit(shard), make_peek(shard), shard.variant.accumulator
+    put, zero_sum, number = make_put(shard), cancelled(shard.variant), shard.variant.accumulator
     narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
     upper, neuron_bits, sign, polled = np.int64(32), np.int64((1 << 31) - 1), np.int64(63), polled_words(shard.threads)
 
@@ -160,7 +179,7 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
         outside: Outside,
         fcl: Fcl,
     ) -> None:
-        found, before = cuda.local.array(polled, number), cuda.local.array(polled, number)
+        found = cuda.local.array(polled, number)
         mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
         amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
@@ -179,11 +198,11 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
                 if head <= place <= amounts:
                     if narrow:
                         found[k], words[k] = number(words[k]), (words[k] >> upper) & neuron_bits
-                    before[k] = peek(np.uint32(words[k]), base, fcl)
+                    found[k] = put(np.uint32(words[k]), found[k], base, outside, fcl)
             for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
-                if head <= place <= amounts:
-                    admit(np.uint32(words[k]), before[k], found[k], base, outside, fcl)
+                if head <= place <= amounts and found[k] == number(0):
+                    fcl.cells[np.uint64(base + np.uint64(words[k]))] = zero_sum
             first, reached = np.uint32(first + np.uint32(polled) * step), np.uint32(0)
         entry = np.uint32(cuda.threadIdx.x)
         while entry < forced:
