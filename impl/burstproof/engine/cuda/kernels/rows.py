@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
+from burstproof.device.dependent_launch import make_let_next_start, make_stay, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
@@ -174,16 +174,46 @@ def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_row)  # type: ignore[no-any-return]
 
 
-def make_send_piece(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(source, part, slot, rows, fcl)``: ``LONG_ROW`` entries of a long row, by a block."""
-    send_part, offset = make_send_part(variant), variant.offset
-    length, one = offset(LONG_ROW), np.uint32(1)
+def make_load_piece() -> Callable[..., Any]:
+    """``load_piece(item, count, chunks)`` -> uint64: piece number ``item``, if there are more; else 0."""
 
-    def send_piece(source: np.uint32, part: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
-        start = offset(rows.offsets[source] + offset(part) * length)
-        end = min(offset(start + length), rows.offsets[np.uint32(source + one)])
+    def load_piece(item: np.uint32, count: np.uint32, chunks: Chunks) -> Any:
+        if item < count:
+            return np.uint64(chunks.pieces[item])
+        return np.uint64(0)
+
+    return cuda.jit(device=True)(load_piece)  # type: ignore[no-any-return]
+
+
+def make_find_piece(variant: Variant) -> Callable[..., Any]:
+    """``find_piece(piece, rows)``: first entry of a piece of a long row, and the one after its last.
+
+    A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row. Whoever sends
+    rows in host memory finds it there.
+    """
+    offset, length, one = variant.offset, variant.offset(LONG_ROW), np.uint32(1)
+    upper, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+    def find(piece: np.uint64, rows: Rows) -> Any:
+        source = np.uint32(piece >> upper)
+        start = offset(rows.offsets[source] + offset(piece & low) * length)
+        return start, min(offset(start + length), offset(rows.offsets[np.uint32(source + one)]))
+
+    def later(piece: np.uint64, rows: Rows) -> Any:
+        return offset(0), offset(0)
+
+    return cuda.jit(device=True)(later if variant.streamed else find)  # type: ignore[no-any-return]
+
+
+def make_send_piece(variant: Variant) -> Callable[..., Any]:
+    """``send_piece(piece, start, end, slot, rows, fcl)``: a piece of a long row, where it was found, by a block."""
+    send_part, offset, upper = make_send_part(variant), variant.offset, np.uint64(32)
+
+    def send_piece(
+        piece: np.uint64, start: np.unsignedinteger, end: np.unsignedinteger, slot: np.uint32, rows: Rows, fcl: Fcl
+    ) -> None:
         entry, block = offset(start + offset(cuda.threadIdx.x)), np.uint32(cuda.blockDim.x)
-        send_part(source, entry, end, block, slot, rows, fcl)
+        send_part(np.uint32(piece >> upper), entry, end, block, slot, rows, fcl)
 
     return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]
 
@@ -191,26 +221,31 @@ def make_send_piece(variant: Variant) -> Callable[..., Any]:
 def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable[..., None]:
     """``send_long(...)``: the pieces of long rows that the burst of the turn fired, a block a piece.
 
-    A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row.
+    A block loads its first two before it knows how many there are, and while it sends one, it finds the next.
     """
-    one, low = np.uint32(1), np.uint64(0xFFFFFFFF)
+    one, find_piece, stay = np.uint32(1), make_find_piece(variant), make_stay()
+    nowhere, load_piece = variant.offset(0), make_load_piece()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
-        report = steering.report
+        report, item, step = steering.report, np.uint32(cuda.blockIdx.x), np.uint32(cuda.gridDim.x)
         let_next_start()
         wait_for_last()
-        if report[INDEX] != np.int64(turn.place):
+        index, origin, slot = report[INDEX], np.uint32(report[ORIGIN]), np.uint32(report[CONSUMED])
+        even, odd, room = chunks.piece_counts[0], chunks.piece_counts[1], np.uint32(chunks.pieces.size)
+        piece, following = load_piece(item, room, chunks), load_piece(np.uint32(item + step), room, chunks)
+        stay()
+        count = odd if np.uint32(origin + turn.place + one) & one else even
+        if index != np.int64(turn.place) or item >= count:
             return
-        burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
-        slot = np.uint32(report[CONSUMED])
-        count = chunks.piece_counts[np.uint32(burst & one)]
-        item = np.uint32(cuda.blockIdx.x)
+        start, end = find_piece(piece, rows)
         while item < count:
-            piece = chunks.pieces[item]
-            source = np.uint32(piece >> np.uint64(32))
-            part = np.uint32(piece & low)
-            send_piece(source, part, slot, rows, fcl)
-            item = np.uint32(item + np.uint32(cuda.gridDim.x))
+            item = np.uint32(item + step)
+            third, next_start, next_end = load_piece(np.uint32(item + step), count, chunks), nowhere, nowhere
+            if item < count:
+                next_start, next_end = find_piece(following, rows)
+            stay()
+            send_piece(piece, start, end, slot, rows, fcl)
+            piece, following, start, end = following, third, next_start, next_end
 
     return send_long
