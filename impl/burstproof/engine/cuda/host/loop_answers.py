@@ -42,7 +42,7 @@ def copy_unit(
                 (signature.args[2], arguments[2], arguments[3]),
             )
         )
-        unit = builder.load(out_of, align=16)
+        unit = builder.load(out_of, align=8)
         three = builder.shuffle_vector(unit, ir.Constant(kind, ir.Undefined), ir.Constant(index, [1, 2, 3, 3]))
         builder.store(three, into, align=4)
         return context.get_dummy_value()

@@ -205,6 +205,7 @@ def test_other_stimuli_do_not_go_the_short_way() -> None:
         (np.array([1]), [1, 2], []),
         (np.array([1]), [0.5], []),
         (np.array([1]), [256], []),
+        (np.array([1]), [-256], []),
         (np.array([1]), [np.nan], []),
         (many, np.ones(ROOM + 1), []),
         (NO_IDS, NO_AMOUNTS, [4, 3]),
