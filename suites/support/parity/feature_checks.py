@@ -5,6 +5,7 @@ They are among those of ``simulator_check``, which runs them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -133,18 +134,18 @@ def compare_ahead(name: str, create: CreateEngine = cuda_engine) -> list[str]:
 def ahead_differs(
     network: Network, options: EngineOptions, plan: StimulusPlan, create: CreateEngine = cuda_engine
 ) -> list[str]:
-    """What is wrong with runs of which nothing is recorded, beside the reference, and with a step between them."""
+    """What is wrong with runs that record nothing, counts and lists, beside the reference, and with steps between."""
     reference, engine = ReferenceEngine.create(network, options), create(network, replace(options, cuda=CudaOptions()))
     problems = []
     with mock.patch("burstproof.engine.cuda.host.ahead.FEWEST", 0):
-        for bursts in _AHEAD:
-            reference.run(bursts, plan)
-            engine.run(bursts, plan, record=Record.NONE)
-            differ = reference.state().differences(engine.state())
-            problems += [f"burst {reference.burst_count}: {one}" for one in differ]
+        for bursts, record in itertools.product(_AHEAD, Record):
+            want, got = (one.run(bursts, plan, record=record) for one in (reference, engine))
+            where = f"{record.value} to burst {reference.burst_count}"
+            problems += [f"{where}: {one}" for one in recordings_differ(want, got)]
+            problems += [f"{where}: {one}" for one in reference.state().differences(engine.state())]
             stimulus = plan.get(reference.burst_count + 1, NO_STIMULUS)
             if not np.array_equal(reference.step(stimulus).fired_ids, engine.step(stimulus).fired_ids):
-                problems.append(f"burst {reference.burst_count}: fired")
+                problems.append(f"{where}: fired in the next one")
     return problems
 
 

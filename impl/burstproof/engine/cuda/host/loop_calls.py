@@ -16,6 +16,8 @@ from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     BESIDE,
     CALL,
+    CANDIDATES_SHIFT,
+    COUNT_BITS,
     MAIL_HEAD,
     MOST_ENTRIES,
     NUMBER_SHIFT,
@@ -29,10 +31,12 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 UNSUITED, LATE, NOT_RUNNING = -1, -2, -3
-"""Instead of a number of firings: the stimulus is not one for the shortest way, the answer is not there yet, or the
-kernel ended before it saw the call."""
+"""Instead of an answer: the stimulus is not one for the shortest way, the answer is not there yet, or the kernel ended
+before it saw the call."""
 
-MANY = 1 << 32
+FIRED_BITS = 32
+"""An answer: the number of firings in so many bits, above them that of the candidates."""
+MANY = (1 << FIRED_BITS) - 1
 """Instead of a number of firings: more of them than there is room for in the replies."""
 SLACK = 3
 """Elements that a list needs behind its last firing: it is written unit by unit."""
@@ -82,8 +86,8 @@ class LoopCalls(NamedTuple):
     ``call(mail, answers, replies, ids, amounts, forced, valid, limits, number, chunks, fired)`` does a whole call;
     ``ring(mail, number, amounts, forced)`` one whose stimulus lies in the mail already; ``wait(answers, replies,
     number, chunks, fired)`` goes on waiting; ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count``
-    are wanted, which it copies. ``call`` and ``wait`` leave what fired in ``fired`` and return the number of firings,
-    or one of the numbers above.
+    are wanted, which it copies. ``call`` and ``wait`` leave what fired in ``fired`` and return an answer, or one of the
+    numbers above.
     """
 
     call: Callable[..., Any]
@@ -184,7 +188,7 @@ def loop_calls() -> LoopCalls:
     @njit(int64(words, words, int64, int64, ids_type))
     def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
         """Take the chunks' units one after another: each is whole if its first word says ``number``."""
-        room, found, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, False
+        room, found, candidates, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, 0, False
         for chunk in range(chunks):
             place = chunk << line_bits
             word = atomic_load(replies, place)
@@ -193,7 +197,8 @@ def loop_calls() -> LoopCalls:
                 if missing != 0:
                     return missing
                 word = atomic_load(replies, place)
-            count, pair = word >> shift, atomic_load(replies, place + 1)
+            count, pair = (word >> shift) & COUNT_BITS, atomic_load(replies, place + 1)
+            candidates += word >> (shift + CANDIDATES_SHIFT)
             fired[found], fired[found + 1] = pair & counts, pair >> shift
             units = (count + 3) // 3
             if units > room:
@@ -212,7 +217,7 @@ def loop_calls() -> LoopCalls:
                 entry += 3
             if not many:
                 found += count
-        return MANY if many else found
+        return (candidates << FIRED_BITS) | (MANY if many else found)
 
     @njit(
         int64(words, words, words, ids_type, float32[::1], ids_type, boolean[::1], float64[::1], int64, int64, ids_type)
