@@ -316,7 +316,7 @@ class Mailbox(NamedTuple):
     """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
 
     ``mail_room`` amounts fit into the mail; a chunk's replies have ``reply_lines`` lines; without a call for ``idle``
-    ns the kernel ends. Where ``shows`` is not 0, potentials are left in ``shown``, for odd calls behind even ones.
+    ns the kernel ends. Potentials are left in ``shown``, those of odd calls ``shows`` words on; nowhere if that is 0.
     """
 
     mail: Longs

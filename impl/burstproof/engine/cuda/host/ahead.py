@@ -20,7 +20,7 @@ from burstproof.engine.cuda.host.growing import E, Room
 from burstproof.engine.features.growing import NO_AMOUNTS
 from burstproof.engine.features.machine import Begun, added
 from burstproof.engine.features.patterns import Fired
-from burstproof.engine.recorder import Recorder
+from burstproof.engine.recorder import FiredList, Recorder
 from burstproof.engine.sharded.growing import GrowingShards
 from burstproof.engine.state import EngineState, Record
 from burstproof.engine.stimulus import PackedStimulus
@@ -105,10 +105,9 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
     def _keep(self, last: _Unsettled) -> None:
         """Record a burst."""
         ids, begun, recorder = last.ids, last.begun, self._recorder
+        lists: tuple[FiredList, ...] = ()
         if recorder.record is Record.FIRED:
             lists = (ids, self.held.potentials()), (begun.fired_ids, begun.fired_potentials)
-        else:
-            lists = ()
         recorder.add(last.burst, len(ids) + len(begun.fired_ids), last.candidates + begun.candidates, *lists)
 
     def _give(self, stimulus: PackedStimulus | None) -> bool:

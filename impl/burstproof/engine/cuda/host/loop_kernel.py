@@ -79,25 +79,26 @@ class StayingKernel:
             "reply_lines": lines,
             "idle": IDLE_NS,
         }
-        values, grid = Values(runtime, buffers, 0, given), min(1 + self.chunks, most)
-
-        def call(**changed: object) -> Call:
-            return replace(
-                kernels.call("closed_loop", grid, shard.threads, values.but(**changed)), cooperative=True
-            )
-
-        self._make_call, self._silent = call, call()
-        self._call, self._showing = self._silent, None
-        self.shown: npt.NDArray[np.int64] = self.replies.reshape(1, -1)
+        self._kernels, self._values = kernels, Values(runtime, buffers, 0, given)
+        self._grid, self._threads = min(1 + self.chunks, most), shard.threads
+        self._call = self._silent = self._make_call()
+        self._showing: Call | None = None
+        self.shown: npt.NDArray[np.int64] = self.replies[None]
         self.answers[STATUS] = ENDED
 
+    def _make_call(self, **given: object) -> Call:
+        """The launch of the kernel; ``given`` instead of what its arguments are otherwise."""
+        call = self._kernels.call("closed_loop", self._grid, self._threads, self._values.but(**given))
+        return replace(call, cooperative=True)
+
     def show(self, potentials: bool) -> None:
-        """See ``LoopKernel.show``."""
+        """See ``LoopKernel.show``; room for potentials is made when they are first asked for."""
         if potentials and self._showing is None:
-            shown = self._runtime.mapped(BufferSpec("shown", 4 * len(self.replies), np.dtype(np.uint32)))
+            words = 2 * len(self.replies)
+            shown = self._runtime.mapped(BufferSpec("shown", 2 * words, np.dtype(np.uint32)))
             self.shown = shown.array.view(np.int64).reshape(2, -1)
-            self._showing = self._make_call(shown=shown, shows=1)
-        self._call = self._showing if potentials and self._showing is not None else self._silent
+            self._showing = self._make_call(shown=shown, shows=words)
+        self._call = self._showing or self._silent if potentials else self._silent
 
     @property
     def answered(self) -> int:

@@ -393,7 +393,7 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     variant, chunk, size, none = shard.variant, shard.chunk, np.uint32(shard.chunk), np.uint32(0)
     small = shard.threads <= _SMALL_BLOCK
     consume = make_consume_at_once(shard, threads) if small else make_consume_in_parts(shard, threads)
-    sort_fired, reply, show = make_sort_fired(chunk, threads), make_reply(threads), make_reply(threads, True)
+    sort_fired, reply = make_sort_fired(chunk, threads), make_reply(threads)
     add_up, count_chunk, keep_chunk = make_add_up(shard), make_count_chunk(), make_keep_chunk(variant, threads)
     first_item, following_item = make_first_item(), make_following_item()
 
@@ -416,12 +416,9 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
             first = np.uint32(item * size)
             count = consume(first, moment, fired, fcl, neurons, network, identity)
             sort_fired(first, count, fired)
-            candidates, lines = fired.found[1], mailbox.reply_lines
-            reply(item, items, call, count, candidates, fired.ids, mailbox.replies, lines)
-            if mailbox.shows != none:
-                show(item, items, call, count, candidates, fired.potentials, mailbox.shown, lines)
+            reply(item, items, call, count, fired, mailbox)
             if cuda.threadIdx.x == 0:
-                first_place[0] = add_up(moment.burst, count, candidates, True, steering)
+                first_place[0] = add_up(moment.burst, count, fired.found[1], True, steering)
                 count_chunk(item, moment.burst, count, items, chunks)
             keep_chunk(first, first_place, moment.burst, count, fired, chunks, network, recall)
             cuda.syncthreads()
