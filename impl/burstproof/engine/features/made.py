@@ -48,8 +48,9 @@ class Made:
 
     Attributes
     ----------
-    weights, traces : float32 (room,)
-        Of the bundles; what stands in free places means nothing.
+    weights, traces : float32 (K + room,)
+        Of the K synapses that the network has from the start, which belong to the owner, then of the bundles; what
+        stands in free places means nothing.
     """
 
     def __init__(self, sources: Ids, targets: Ids) -> None:
@@ -59,8 +60,9 @@ class Made:
 
     def clear(self) -> None:
         """Take all away."""
-        self.weights, self.traces = np.zeros(_FIRST_ROOM, np.float32), np.zeros(_FIRST_ROOM, np.float32)
-        self._free = list(range(_FIRST_ROOM))
+        dense = len(self._dense[0])
+        self.weights, self.traces = (np.zeros(dense + _FIRST_ROOM, np.float32) for _ in range(2))
+        self._free = list(range(dense, dense + _FIRST_ROOM))
         self._bundles: dict[int, list[Bundle]] = {}
         self._reached: dict[int, set[int]] = {}
         self._senders: dict[int, set[int]] = {}
@@ -129,9 +131,10 @@ class Made:
         self.weights[place], psp, self.traces[place] = values
         self._bundles.setdefault(source, []).append(Bundle(np.array(targets, np.int64), psp, place))
         self._reached.setdefault(source, set()).update(targets)
-        for target in targets:
-            if target >= FIRST_MEMORY_ID:
-                self._senders.setdefault(target, set()).add(source)
+        if max(targets) >= FIRST_MEMORY_ID:
+            for target in targets:
+                if target >= FIRST_MEMORY_ID:
+                    self._senders.setdefault(target, set()).add(source)
 
     def remove(self, gone: Iterable[int]) -> set[int]:
         """Take away the synapses of memories that are ``gone``; returns the other sources that had some."""

@@ -143,6 +143,7 @@ class Memories:
         self._ends: dict[int, list[Memory]] = {}
         self._unit = fixed_point.unit
         self._amount = int(fixed_point.quantise(np.array([INJECTED]))[0][0])
+        self._injected = self._potential(self._amount)
 
     # 7.3: firing
 
@@ -160,7 +161,8 @@ class Memories:
             sums[memory.number] = sums.get(memory.number, 0) + self._amount
         fired, potentials = [], []
         for number in sorted(sums):
-            memory, total = self.live[number], np.int64(sums[number]).astype(np.float32) * self._unit
+            memory, units = self.live[number], sums[number]
+            total = self._injected if units == self._amount else self._potential(units)
             if number not in injected:
                 memory.v = total = memory.v + total
                 if not total >= _THRESHOLD:
@@ -170,6 +172,10 @@ class Memories:
             fired.append(memory)
             potentials.append(total)
         return fired, potentials, len(sums)
+
+    def _potential(self, units: int) -> np.float32:
+        """A sum as a potential."""
+        return np.float32(np.int64(units).astype(np.float32) * self._unit)
 
     # 7.6 and 7.7: replay
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,8 @@ _NO_SIGNALS, _NOBODY = np.empty(0, np.float32), np.empty(0, np.uint32)
 _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS, 0)
 
 
-class _Unsettled(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Unsettled:
     """A burst whose memories are not updated yet.
 
     What the neurons of the device and the memories did, what fired by area, and which areas inject ``early``.
