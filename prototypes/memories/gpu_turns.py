@@ -14,7 +14,10 @@ workers = {
     name: subprocess.Popen(
         [sys.executable, f"{here}/gpu_worker.py"],
         env=dict(os.environ, PYTHONPATH=f"{path}/impl:{path}:{site}"),
-        cwd=path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        cwd=path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     for name, path in trees.items()
 }
@@ -45,7 +48,9 @@ for r in range(rounds + 1):
                 us = float(ask(name, f"time {network} {how} {700 if network != 'plain' else 2000}"))
                 if r:
                     found.setdefault((how, network, name), []).append(us)
-print(f"{'record':8s} {'tree':4s} {'plain':>8s} {'memories':>9s} {'added':>7s} {'assoc.':>8s} {'added':>7s}   median (min) of {rounds}")
+print(
+    f"{'record':8s} {'tree':4s} {'plain':>8s} {'memories':>9s} {'added':>7s} {'assoc.':>8s} {'added':>7s}   median (min) of {rounds}"
+)
 for how in HOWS:
     for name in trees:
         plain, memories, associations = (found[how, network, name] for network in NETWORKS)
@@ -59,7 +64,11 @@ loops = {name: [] for name in trees}
 for r in range(5):
     for name in list(trees) if r % 2 else list(trees)[::-1]:
         loops[name].append(float(ask(name, "loop 4000")))
-print("closed loop of the plain network, 16 amounts, p50 us:", {n: [round(x, 2) for x in v] for n, v in loops.items()}, since())
+print(
+    "closed loop of the plain network, 16 amounts, p50 us:",
+    {n: [round(x, 2) for x in v] for n, v in loops.items()},
+    since(),
+)
 for network in ("memories", "associations"):
     for how in ("none", "fired"):
         for name in trees:

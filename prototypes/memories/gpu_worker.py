@@ -13,9 +13,16 @@ from burstproof.engine.state import Record
 from suites.support.bench.feature_networks import with_memories
 from suites.support.bench.rows import Row
 
+import burstproof.engine.cuda.host.ahead as ahead
+
+ahead.PAYS = 0  # otherwise after 65536 bursts
 row, LIVE, CHECKED = Row(100_000, 0.01), 1000, 1200
 network = row.network()
-networks = {"plain": network, "memories": with_memories(network, LIVE), "associations": with_memories(network, LIVE, True)}
+networks = {
+    "plain": network,
+    "memories": with_memories(network, LIVE),
+    "associations": with_memories(network, LIVE, True),
+}
 begun = time.time()
 engines = {}
 first = {}
@@ -31,7 +38,10 @@ print("ready", json.dumps(first), flush=True)
 def check(name):
     """1200 bursts from the start of each record, in pieces of several lengths, beside the CPU engine."""
     problems = []
-    with CpuEngine.create(networks[name], EngineOptions()) as judge, CudaEngine.create(networks[name], EngineOptions()) as engine:
+    with (
+        CpuEngine.create(networks[name], EngineOptions()) as judge,
+        CudaEngine.create(networks[name], EngineOptions()) as engine,
+    ):
         start = engine.state()
         want = judge.run(CHECKED, row.start, Record.FIRED)
         end = judge.state()
@@ -46,7 +56,9 @@ def check(name):
             got = {f: np.concatenate([getattr(p, f) for p in parts]) for f in vars(want)}
             for field, values in got.items():
                 wanted = getattr(want, field)
-                if record is Record.NONE or (record is Record.COUNTS and field.startswith("fired_") and field != "fired_counts"):
+                if record is Record.NONE or (
+                    record is Record.COUNTS and field.startswith("fired_") and field != "fired_counts"
+                ):
                     wanted = wanted[:0]
                 if wanted.tobytes() != values.tobytes():
                     problems.append(f"{record.value}: recorded {field}")
@@ -94,8 +106,21 @@ def profile(name, how, bursts):
         return lambda: delattr(owner, attribute)
 
     machine, held = growing._machine, growing.held
-    owners = [(growing, "advance"), (growing, "_give"), (growing, "_stimulus"), (held, "give"), (growing, "settle"), (machine, "live_on")]
-    owners += [(machine, "_learn"), (machine.memories, "after"), (machine.memories, "replay"), (growing, "_hear"), (machine, "begin")]
+    owners = [
+        (growing, "advance"),
+        (growing, "_give"),
+        (growing, "_stimulus"),
+        (held, "give"),
+        (growing, "settle"),
+        (machine, "live_on"),
+    ]
+    owners += [
+        (machine, "_learn"),
+        (machine.memories, "after"),
+        (machine.memories, "replay"),
+        (growing, "_hear"),
+        (machine, "begin"),
+    ]
     owners += [(held, "hear"), (machine, "take"), (machine, "_send"), (machine, "_by_area"), (held, "potentials")]
     undo = [wrap(o, a) for o, a in owners if hasattr(o, a)]
     whole = timed(name, how, bursts)

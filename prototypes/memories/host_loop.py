@@ -103,6 +103,8 @@ def spans(growing):
             if hasattr(one, name):
                 wrap(one, name)
     return found
+
+
 row = Row(100_000, 0.01)
 network = row.network()
 for associative in (False, True):
@@ -135,9 +137,14 @@ for associative in (False, True):
                 go(first, first + 100)
                 best.append((time.process_time() - b) * 1e4)
             profile.disable()
-        print(f"associative {associative} {'stepped' if stepped else record.value}: {min(best):.1f} us process time a burst (lower quartile {np.percentile(best, 25):.1f})", flush=True)
+        print(
+            f"associative {associative} {'stepped' if stepped else record.value}: {min(best):.1f} us process time a burst (lower quartile {np.percentile(best, 25):.1f})",
+            flush=True,
+        )
         if found:
             per = len(held.lists) - SETTLED
             print({k: round(v / per * 1e6, 1) for k, v in sorted(found.items(), key=lambda x: -x[1])})
         if "profile" in sys.argv:
-            pstats.Stats(profile).sort_stats(*([s[5:] for s in sys.argv if s.startswith("sort=")] or ["tottime"])).print_stats(45)
+            pstats.Stats(profile).sort_stats(
+                *([s[5:] for s in sys.argv if s.startswith("sort=")] or ["tottime"])
+            ).print_stats(45)

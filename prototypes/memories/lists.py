@@ -24,6 +24,8 @@ for associative in (False, True):
     bursts = np.repeat(np.arange(BURSTS), done.fired_counts)
     np.savez(
         f"{sys.argv[1]}/lists{int(associative)}.npz",
-        ids=done.fired_ids[keep], potentials=done.fired_potentials[keep], counts=np.bincount(bursts[keep], minlength=BURSTS),
+        ids=done.fired_ids[keep],
+        potentials=done.fired_potentials[keep],
+        counts=np.bincount(bursts[keep], minlength=BURSTS),
     )
     print(associative, done.fired_counts.mean(), np.bincount(bursts[keep]).mean(), time.time() - begun)

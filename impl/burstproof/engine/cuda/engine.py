@@ -343,7 +343,7 @@ class CudaEngine(PackedEngine):
             A device failed, or its memory ran out.
         """
         growing = self._growing
-        if growing is not None and growing.runs_ahead(len(coming)):
+        if growing is not None and growing.begin_run(len(coming)):
             return self._run_ahead(growing, coming, packed, plan, record, progress)
         if growing is not None:
             return record_steps(

@@ -193,7 +193,7 @@ class Association:
         if checked == self._checked:
             return {}
         self._checked = checked
-        found = self.made.add_missing(sources.tolist(), targets.tolist(), self.rise, self.psp)
+        found = self.made.add_missing(sources.tolist(), targets.astype(np.int64), self.rise, self.psp)
         self._quiet = self._quiet and not found
         return found
 
@@ -272,7 +272,12 @@ class RecentlyFired:
         self._lists.append(ids)
 
     def within(self, window: int, live: Mapping[int, object], first_memory: int) -> Words:
-        """Ids of the last ``window`` bursts, ascending; memories only if they are still ``live``."""
+        """Ids of the last ``window`` bursts, ascending; memories only if they are still ``live``.
+
+        Of the last burst all are: memories go at the end of a burst.
+        """
+        if window == 1:
+            return self._lists[-1]
         lists = [ids for ids in itertools.islice(reversed(self._lists), window) if len(ids)]
         if not lists:
             return _NO_WORDS

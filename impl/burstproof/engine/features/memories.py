@@ -131,6 +131,7 @@ class Memories:
         order += sorted(found.keys() - set(order))
         self.areas = {index: AreaLife(index, found[index], features, network) for index in order}
         self.upstream = sorted({one for life in self.areas.values() for one in life.upstream})
+        self.keeps_frames = any(life.keeps_frames for life in self.areas.values())
         self.depth = max((life.area.temporal_depth for life in self.areas.values()), default=1)
         self.live: dict[int, Memory] = {}
         self.next_id = FIRST_MEMORY_ID
@@ -181,6 +182,8 @@ class Memories:
 
     def replay(self, burst: int, fired: Iterable[Memory], potentials: Iterable[np.float32], flags: bool) -> None:
         """Put the frames of the memories that fired in ``burst`` under way; ``flags``: areas have psp flags."""
+        if not self.keeps_frames:
+            return
         for memory, potential in zip(fired, potentials, strict=True):
             if not memory.replayed:
                 continue

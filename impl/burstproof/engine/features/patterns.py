@@ -37,7 +37,7 @@ def key_of(area: MemoryArea, window: Window) -> int | None:
     """XXH64 of a pattern, or ``None`` where there is nothing to remember."""
     if area.change is not MemoryChange.NONE:
         return _key_of_changes(area, window)
-    total, packed = 0, []
+    total, packed = 0, list[bytes]()
     for frame in window:
         for fired in frame:
             count = len(fired.ids)

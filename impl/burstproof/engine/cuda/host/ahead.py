@@ -28,6 +28,8 @@ from burstproof.network.model import Network
 
 FEWEST = 32
 """Bursts of a run for which a kernel is worth its launch."""
+PAYS = 1 << 16
+"""Bursts of an engine after which the kernel is compiled: it takes seconds, and spares some 50 us a burst."""
 
 _NO_SIGNALS, _NOBODY = np.empty(0, np.float32), np.empty(0, np.uint32)
 _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS, 0)
@@ -53,14 +55,16 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
 
     def __init__(self, network: Network, fixed_point: FixedPoint, held: Room[E]) -> None:
         super().__init__(network, fixed_point, held)
+        self._asked = 0
         self._unsettled: _Unsettled | None = None
         self._recorder = Recorder(Record.NONE)
         self._dtype = fixed_point.dtype
         self._untold = _NO_SIGNALS
 
-    def runs_ahead(self, bursts: int) -> bool:
-        """Whether ``bursts`` bursts are run that way."""
-        return bursts >= FEWEST and self._machine.gives_synapses_alone
+    def begin_run(self, bursts: int) -> bool:
+        """Begin a run of ``bursts`` bursts; whether it is one ``ahead``."""
+        self._asked += bursts
+        return bursts >= FEWEST and self._asked >= PAYS and self._machine.gives_synapses_alone
 
     @contextmanager
     def ahead(self, record: Record) -> Iterator[Recorder]:
