@@ -124,17 +124,16 @@ def make_reply(threads: int) -> Callable[..., Any]:
             line = np.uint32((unit >> line_bits) * items + item)
             place = np.uint32(wide * np.uint32((line << line_bits) + (unit & in_line)))
             entry = np.uint32(three * unit)
-            before, after = np.uint32(entry - one), np.uint32(entry + one)
             head = np.uint32(count | (np.uint32(fired.found[1]) << candidates_shift))
-            first = head if unit == zero else ids[before]
+            first = head if unit == zero else ids[np.uint32(entry - one)]
             second = ids[entry] if entry < count else zero
-            third = ids[after] if after < count else zero
+            third = ids[np.uint32(entry + one)] if np.uint32(entry + one) < count else zero
             store(mailbox.replies, place, call, first, second, third)
             if mailbox.shows != zero:
                 place = np.uint32(place + np.uint32(call & one) * mailbox.shows)
-                first = head if unit == zero else bits_of(potentials[before])
+                first = head if unit == zero else bits_of(potentials[np.uint32(entry - one)])
                 second = bits_of(potentials[entry]) if entry < count else zero
-                third = bits_of(potentials[after]) if after < count else zero
+                third = bits_of(potentials[np.uint32(entry + one)]) if np.uint32(entry + one) < count else zero
                 store(mailbox.shown, place, call, first, second, third)
             unit = np.uint32(unit + block)
 
