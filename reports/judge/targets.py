@@ -25,7 +25,7 @@ _SOURCE_WORDS = {"goal": "goal", OWN: "own target"}
 _MOST_BYTES = 1 << 20
 _CURE = "Correct that key; the head of reports/targets.toml explains all keys."
 # What a measurement means where it does not say: one GPU, random targets, and the plainest kind of network.
-DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform", "kind": "uniform"}
+DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform", "kind": "uniform", "recorded": "none"}
 
 
 class Status(Enum):

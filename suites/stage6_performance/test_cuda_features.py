@@ -9,6 +9,7 @@ import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.state import Record
 from burstproof.network.model import Network
 from stages.measuring import Measure
 from suites.support.bench.card_limits import Card
@@ -25,6 +26,9 @@ RULES = Row(100_000, 0.01, checked_bursts=30)
 LIVE, SETTLED = 1000, 200
 RATE_TOLERANCE = 0.25
 ON_GPU = {"backend": "cuda", "gpus": 1, "device": ...}
+RECORDED: dict[Record, dict[str, str]] = {Record.NONE: {}, Record.COUNTS: {"recorded": "counts"}}
+"""What timed runs record, and the conditions that say so."""
+LIVING: dict[str, object] = {"live": LIVE, "associative": [False, True], **ON_GPU, **MEMORIES.conditions}
 
 
 def _conditions(row: Row, card: Card) -> dict[str, object]:
@@ -68,24 +72,37 @@ def test_features_of_neurons(card: Card, measure: Measure) -> None:
 
 @pytest.mark.thorough("builds and checks networks of 10 M synapses")
 @pytest.mark.parametrize("associative", [False, True], ids=["memories", "memories with associations"])
-@pytest.mark.measures("burst.memories", live=LIVE, associative=[False, True], **ON_GPU, **MEMORIES.conditions)
-def test_memories(associative: bool, card: Card, measure: Measure) -> None:
-    """A memory area in which one memory comes and one goes in every burst, beside the network's own time."""
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(record, marks=pytest.mark.measures("burst.memories", **recorded, **LIVING))
+        for record, recorded in RECORDED.items()
+    ],
+    ids=lambda record: record.value,
+)
+def test_memories(record: Record, associative: bool, card: Card, measure: Measure) -> None:
+    """A memory area in which one memory comes and one goes in every burst, beside the network's own time.
+
+    The engine has run so many bursts before that its kernel stays on the device.
+    """
     from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.host.ahead import PAYS
 
     network = MEMORIES.network()
     remembering = with_memories(network, LIVE, associative)
     with ExitStack() as stack:
         plain = stack.enter_context(CudaEngine.create(network, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(remembering, EngineOptions()))
-        judges = _judges(stack, network, remembering)
-        result = compare(plain, featured, judges, MEMORIES.start, MEMORIES.checked_bursts, LIVE + SETTLED)
+        judges, first = _judges(stack, network, remembering), featured.state()
+        featured.run(PAYS, record=Record.NONE)
+        featured.restore(first)
+        result = compare(plain, featured, judges, MEMORIES.start, MEMORIES.checked_bursts, LIVE + SETTLED, record)
         state = featured.state().features
         assert state is not None
         live = len(state.memory.ids)
     _held(result, MEMORIES)
     assert live == LIVE
-    conditions = _conditions(MEMORIES, card) | {"live": live, "associative": associative}
+    conditions = _conditions(MEMORIES, card) | {"live": live, "associative": associative, **RECORDED[record]}
     added = result.added_us
     measure("burst.memories", median(added), "us", samples=added, conditions=conditions, note=result.note)
 

@@ -6,33 +6,57 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.protocol import Progress
 from burstproof.engine.state import Burst, Record, Recording
 
+FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
+"""Ids and potentials of firings."""
+
+
+class Recorder:
+    """Keeps of bursts, one after another, what ``record`` asks for."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._counts: list[tuple[int, int, int]] = []
+        self._lists: list[FiredList] = [(np.empty(0, np.uint32), np.empty(0, np.float32))]
+
+    def add(self, number: int, fired: int, candidates: int, *lists: FiredList) -> None:
+        """A burst in which so many neurons ``fired``; its ``lists`` follow one another and matter if they are kept."""
+        if self.record is not Record.NONE:
+            self._counts.append((number, fired, candidates))
+        if self.record is Record.FIRED:
+            self._lists += lists
+
+    def recording(self) -> Recording:
+        """What was kept."""
+        counts = np.array(self._counts, np.int64).reshape(-1, 3).T.copy()
+        return Recording(*counts, *(np.concatenate(column) for column in zip(*self._lists, strict=True)))
+
 
 def record_steps(coming: range, step: Callable[[int], Burst], record: Record, progress: Progress | None) -> Recording:
     """Call ``step`` with each ``coming`` burst's number, and keep what is asked for."""
-    done: list[Burst] = []
+    recorder = Recorder(record)
     for number in coming:
-        burst = step(number)
-        if record is not Record.NONE:
-            done.append(burst)
+        _add(recorder, step(number))
         if progress is not None:
             progress(1)
-    return recording_of(done, record)
+    return recorder.recording()
 
 
 def recording_of(bursts: list[Burst], record: Record) -> Recording:
     """The recording that ``bursts`` make up."""
-    fired = bursts if record is Record.FIRED else []
-    return Recording(
-        bursts=np.array([b.number for b in bursts], np.int64),
-        fired_counts=np.array([len(b.fired_ids) for b in bursts], np.int64),
-        candidate_counts=np.array([b.candidates for b in bursts], np.int64),
-        fired_ids=np.concatenate([np.empty(0, np.uint32), *(b.fired_ids for b in fired)]),
-        fired_potentials=np.concatenate([np.empty(0, np.float32), *(b.fired_potentials for b in fired)]),
-    )
+    recorder = Recorder(record)
+    for burst in bursts:
+        _add(recorder, burst)
+    return recorder.recording()
+
+
+def _add(recorder: Recorder, burst: Burst) -> None:
+    fired = burst.fired_ids, burst.fired_potentials
+    recorder.add(burst.number, len(burst.fired_ids), burst.candidates, fired)
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:

@@ -66,8 +66,12 @@ def compare(
     start: StimulusPlan,
     checked: int,
     settled: int,
+    record: Record = Record.NONE,
 ) -> Compared:
-    """Check both against their ``judges`` for ``checked`` bursts, let both settle, time in turns, and check again."""
+    """Check both against their ``judges`` for ``checked`` bursts, let both settle, time in turns, and check again.
+
+    What is timed are runs that ``record`` so much.
+    """
     engines = plain, featured
     for judge, engine in zip(judges, engines, strict=True):
         problems = disagreements(judge, engine, checked, start, weights=True)
@@ -80,12 +84,12 @@ def compare(
         problems = tuple(f"settled: {name}" for name in judge.state().differences(engine.state()))
         if problems:
             return Compared(problems)
-        lengths.append(max(2, min(_MOST_BURSTS, int(_SAMPLE_S * 1e6 / _us_per_burst(engine, 20)))))
+        lengths.append(max(2, min(_MOST_BURSTS, int(_SAMPLE_S * 1e6 / _us_per_burst(engine, 40, record)))))
     times: tuple[list[float], list[float]] = ([], [])
     fired: tuple[list[float], list[float]] = ([], [])
     for _ in range(ROUNDS):
         for engine, length, own, counts in zip(engines, lengths, times, fired, strict=True):
-            own.append(_us_per_burst(engine, length))
+            own.append(_us_per_burst(engine, length, record))
             counts.append(float(engine.run(5, record=Record.COUNTS).fired_counts.mean()))
     problems = ()
     for judge, engine in zip(judges, engines, strict=True):
@@ -95,7 +99,7 @@ def compare(
     return Compared(problems, tuple(times[0]), tuple(times[1]), *mean)
 
 
-def _us_per_burst(engine: Engine, bursts: int) -> float:
+def _us_per_burst(engine: Engine, bursts: int, record: Record) -> float:
     begun = time.perf_counter()
-    engine.run(bursts, record=Record.NONE)
+    engine.run(bursts, record=record)
     return 1e6 * (time.perf_counter() - begun) / bursts

@@ -5,8 +5,9 @@ They are among those of ``simulator_check``, which runs them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from unittest import mock
 
@@ -17,9 +18,10 @@ from burstproof.engine.features.support import MODELLED, sections_of
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
-from burstproof.engine.state import NO_STIMULUS, Record, StimulusPlan
-from burstproof.errors import InputError
-from burstproof.network.model import Network
+from burstproof.engine.state import NO_STIMULUS, Record, Stimulus, StimulusPlan
+from burstproof.errors import DeviceFaultError, InputError
+from burstproof.network.features import AreaFeatures, Features, MemoryArea
+from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
 from suites.support.parity.builder import CreateEngine, run_case
@@ -32,7 +34,9 @@ _BATCHED, _BATCHED_RATE = 400, 0.2
 _ASLEEP = ("features/rml_11", "features/neuro_11", "features/train_11", "features/stim_11")
 _MANY_CLASSES = ("features/stim_11",)
 _STEPS, _RUN = 8, 8
-_AHEAD, _AHEAD_OF = (1, 5), ("features/mem2_11",)
+_AHEAD, _AHEAD_OF = (0, 1, 2, 4), ("features/mem2_11", "features/mem6_11")
+_MANY = 39
+"""Neurons that memories are made from; a line of replies holds 23."""
 
 
 def modelled(network: Network) -> bool:
@@ -123,8 +127,16 @@ def _loaded_ahead_differ() -> list[str]:
         return _asleep(_batches_differ)
 
 
+@contextmanager
+def _ahead_from(bursts: int) -> Iterator[None]:
+    """Runs of so many bursts leave a kernel on the device, without having waited until it pays."""
+    module = "burstproof.engine.cuda.host.ahead"
+    with mock.patch(f"{module}.FEWEST", bursts), mock.patch(f"{module}.PAYS", 0):
+        yield
+
+
 def compare_ahead(name: str, create: CreateEngine = cuda_engine) -> list[str]:
-    """Runs of a recording's bursts without lists, in which a kernel stays on the device where it can."""
+    """Runs of a recording's bursts in which a kernel stays on the device where it can."""
     trace = recording(name)
     options = trace_options(trace)
     return ahead_differs(trace.network, options, trace.plan, create)
@@ -133,48 +145,90 @@ def compare_ahead(name: str, create: CreateEngine = cuda_engine) -> list[str]:
 def ahead_differs(
     network: Network, options: EngineOptions, plan: StimulusPlan, create: CreateEngine = cuda_engine
 ) -> list[str]:
-    """What is wrong with runs of which nothing is recorded, beside the reference, and with a step between them."""
+    """What is wrong with runs that record nothing, counts and lists, beside the reference.
+
+    Some are too short to leave a kernel there; between them a step, and a state that is taken back.
+    """
     reference, engine = ReferenceEngine.create(network, options), create(network, replace(options, cuda=CudaOptions()))
     problems = []
-    with mock.patch("burstproof.engine.cuda.host.ahead.FEWEST", 0):
-        for bursts in _AHEAD:
-            reference.run(bursts, plan)
-            engine.run(bursts, plan, record=Record.NONE)
-            differ = reference.state().differences(engine.state())
-            problems += [f"burst {reference.burst_count}: {one}" for one in differ]
+    with _ahead_from(2):
+        for record, bursts in itertools.product(Record, _AHEAD):
+            want, got = (one.run(bursts, plan, record=record) for one in (reference, engine))
+            where = f"{record.value} to burst {reference.burst_count}"
+            problems += [f"{where}: {one}" for one in recordings_differ(want, got)]
+            problems += [f"{where}: {one}" for one in reference.state().differences(engine.state())]
             stimulus = plan.get(reference.burst_count + 1, NO_STIMULUS)
             if not np.array_equal(reference.step(stimulus).fired_ids, engine.step(stimulus).fired_ids):
-                problems.append(f"burst {reference.burst_count}: fired")
+                problems.append(f"{where}: fired in the next one")
+        engine.restore(reference.state())
+        problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+        problems += [f"restored: {one}" for one in reference.state().differences(engine.state())]
     return problems
 
 
-def _interrupted(name: str) -> list[str]:
-    """Runs that end early: the engine stands after the burst that its callback was told of, or does not go on."""
-    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+def _many_ahead() -> list[str]:
+    """Lists longer than their replies, and calls with more than fits into the mail, of a network with memories."""
+    kernel, upstream, memory = "burstproof.engine.cuda.host.loop_kernel", 11, 12
+    area = MemoryArea((upstream,), init_lifespan=3, longterm_threshold=100)
+    neurons = NeuronTable.build(_MANY + 1, thresholds=2.0, cortical_areas=[upstream] * _MANY + [memory])
+    synapses = SynapseTable.build(np.arange(_MANY - 1), np.arange(1, _MANY))
+    network = Network(neurons, synapses, features=Features(areas={memory: AreaFeatures(memory=area)}))
+    counts = (_MANY, 5, 23, 24, 0, 30, 29)
+    plan = {at + 1: Stimulus(forced=np.arange(counts[at % 7], dtype=np.uint32)) for at in range(40)}
+    with mock.patch(f"{kernel}.reply_lines", return_value=1), mock.patch(f"{kernel}.MOST_ENTRIES", 29):
+        return ahead_differs(network, EngineOptions(), plan)
 
+
+def _interrupted(name: str) -> list[str]:
+    """Runs whose callback raises: the engine stands after the burst that it was told of, and goes on from there."""
     trace = recording(name)
     options = replace(trace_options(trace), cuda=CudaOptions())
     reference, engine = ReferenceEngine.create(trace.network, options), cuda_engine(trace.network, options)
-    problems = []
+    problems, seen = [], []
 
     def stop(_: int) -> None:
-        if engine.burst_count % 2 == 0:
+        seen.append(engine.state())
+        if len(seen) % 3 == 0:
             raise KeyboardInterrupt
 
-    with mock.patch("burstproof.engine.cuda.host.ahead.FEWEST", 0):
-        with suppress(KeyboardInterrupt):
-            engine.run(5, trace.plan, record=Record.NONE, progress=stop)
-        reference.run(2, trace.plan)
-        problems += reference.state().differences(engine.state())
-        with mock.patch.object(StayingKernel, "finish", side_effect=KeyboardInterrupt), suppress(KeyboardInterrupt):
-            engine.run(5, trace.plan, record=Record.NONE)
-        for what in (engine.state, engine.step, lambda: engine.run(1)):
-            try:
-                what()
-                problems.append("the engine went on")
-            except InputError as error:
-                problems += [] if "interrupted" in str(error) else [str(error)]
-    engine.close()
+    with _ahead_from(2), engine:
+        for record in Record:
+            with suppress(KeyboardInterrupt):
+                engine.run(5, trace.plan, record=record, progress=stop)
+                problems.append(f"{record.value}: no interruption")
+            for number in range(3):
+                reference.run(1, trace.plan)
+                differ = reference.state().differences(seen[number - 3])
+                problems += [f"{record.value}, told of burst {reference.burst_count}: {one}" for one in differ]
+            problems += [f"{record.value}: {one}" for one in reference.state().differences(engine.state())]
+            problems += recordings_differ(reference.run(2, trace.plan), engine.run(2, trace.plan))
+    return problems
+
+
+def _cut(name: str) -> list[str]:
+    """Runs that end within a burst, by an interruption or by a device: the engine says why it cannot go on."""
+    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+    from burstproof.engine.features.memories import Memories
+
+    trace = recording(name)
+    options, problems = replace(trace_options(trace), cuda=CudaOptions()), list[str]()
+    lost = DeviceFaultError("the device is lost", where="device", cure="Create another engine")
+    for owner, method, error, kind, words in (
+        (StayingKernel, "finish", KeyboardInterrupt, InputError, "interrupted"),
+        (Memories, "after", KeyboardInterrupt, InputError, "interrupted"),
+        (StayingKernel, "finish", lost, DeviceFaultError, "is lost"),
+    ):
+        where = f"{method}, {words}"
+        with _ahead_from(2), cuda_engine(trace.network, options) as engine:
+            with mock.patch.object(owner, method, side_effect=error), suppress(KeyboardInterrupt, DeviceFaultError):
+                engine.run(5, trace.plan, record=Record.FIRED)
+                problems.append(f"{where}: the run went on")
+            for what in (engine.state, engine.step, lambda engine=engine: engine.run(1)):
+                try:
+                    what()
+                    problems.append(f"{where}: the engine went on")
+                except kind as found:
+                    problems += [] if words in str(found) else [str(found)]
     return problems
 
 
@@ -189,6 +243,8 @@ def feature_checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
     for name in _AHEAD_OF:
         yield f"ahead: {name.partition('/')[2]}", lambda name=name: compare_ahead(name)
         yield f"interrupted: {name.partition('/')[2]}", lambda name=name: _interrupted(name)
+        yield f"cut: {name.partition('/')[2]}", lambda name=name: _cut(name)
+    yield "ahead, many", _many_ahead
     yield "every feature in batches", lambda: _asleep(_batches_differ)
     yield "every feature, loaded ahead", _loaded_ahead_differ
     yield "every feature, counts that widen", _counts_widen

@@ -316,16 +316,18 @@ class Mailbox(NamedTuple):
     """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
 
     ``mail_room`` amounts fit into the mail; a chunk's replies have ``reply_lines`` lines; without a call for ``idle``
-    ns the kernel ends.
+    ns the kernel ends. Potentials are left in ``shown``, those of odd calls ``shows`` words on; nowhere if that is 0.
     """
 
     mail: Longs
     answers: Longs
     replies: Ids
+    shown: Ids
     relay: Longs
     mail_room: np.uint32
     reply_lines: np.uint32
     idle: np.uint64
+    shows: np.uint32
 
 
 class Cursors(NamedTuple):

@@ -5,11 +5,20 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import MANY, UNSUITED, limits_of, loop_calls, write_nothing, write_packed
+from burstproof.engine.cuda.host.loop_calls import (
+    FIRED_BITS,
+    MANY,
+    UNSUITED,
+    limits_of,
+    loop_calls,
+    write_nothing,
+    write_packed,
+)
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
@@ -17,6 +26,8 @@ from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import BurstproofError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
+
+Words = npt.NDArray[np.int64]
 
 _SPARE = 256
 """Elements that the list of a call has room for beyond those of the last, at least: it is made before it is known."""
@@ -52,6 +63,11 @@ class StayingLoop(ClosedLoop):
 
     The kernel runs from a call until the engine is asked for something else, until an exception, or until no call came
     for ``kernels.mailbox.IDLE_NS``; the next call launches it again.
+
+    Attributes
+    ----------
+    candidates : int
+        Of the burst done last.
     """
 
     def __init__(self, engine: LoopEngine, outputs: Ids | None) -> None:
@@ -65,6 +81,8 @@ class StayingLoop(ClosedLoop):
         self._kernel: LoopKernel | None = None
         self._first = self._start = self._done = 0
         self._clamped = self._clamping = False
+        self._taken: tuple[LoopKernel, int, FiredList | None] | None = None
+        self.candidates = 0
 
     def step(self, ids: Ids = NO_IDS, amounts: Amounts = NO_AMOUNTS, forced: Ids = NO_IDS) -> Ids:
         """Run one burst and return what fired in it; see ``ClosedLoop.step``.
@@ -98,12 +116,13 @@ class StayingLoop(ClosedLoop):
             self.pause()
             raise
 
-    def give(self, stimulus: PackedStimulus | None) -> bool:
+    def give(self, stimulus: PackedStimulus | None, shows: bool = False) -> bool:
         """Begin a burst, whose list is then to be taken; ``False`` where it has to be a batch.
 
-        Ids above all others of the network have been checked by the caller, who gives amounts in units of the sums.
+        Ids above all others of the network have been checked by the caller, who gives amounts in units of the sums and
+        says whether the kernel ``shows`` potentials, if it is to be launched.
         """
-        kernel = self._kernel or self._enter()
+        kernel = self._kernel or self._enter(shows)
         if kernel is None or (stimulus is not None and max(len(stimulus.ids), len(stimulus.forced)) > kernel.room):
             return False
         number = self._number(self._done + 1)
@@ -125,11 +144,19 @@ class StayingLoop(ClosedLoop):
         kernel = self._kernel
         assert kernel is not None
         number = self._number(self._done + 1)
-        found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, kernel.ids)
-        if found < 0:
-            found = self._finish(kernel, number, found)
+        answer = self._wait(kernel, kernel.replies, number)
         self._clamped, self._clamping = self._clamped or self._clamping, False
-        return self._fired(kernel, found, kernel.ids)
+        self._taken = kernel, number, None
+        return self._fired(kernel, answer, kernel.ids)
+
+    def potentials(self) -> npt.NDArray[np.float32]:
+        """Potentials of what fired in the burst taken last, if they are shown, until another one is taken."""
+        assert self._taken is not None
+        kernel, number, listed = self._taken
+        if listed is not None:
+            return listed[1].copy()
+        count = self._wait(kernel, kernel.shown[number & 1], number) & MANY
+        return kernel.ids[:count].view(np.float32).copy()
 
     def pause(self) -> None:
         """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on."""
@@ -155,7 +182,7 @@ class StayingLoop(ClosedLoop):
         self.pause()
         super().close()
 
-    def _enter(self) -> LoopKernel | None:
+    def _enter(self, shows: bool = False) -> LoopKernel | None:
         """Take the devices, unless a restored state has the next burst run as a batch."""
         self._check_open()
         kernel = self._engine.enter_loop(self)
@@ -164,6 +191,7 @@ class StayingLoop(ClosedLoop):
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
         self._addresses = self._calls.borrow(kernel.mail, self._valid, self._limits)
         self._kernel, self._clamped = kernel, False
+        kernel.show(shows)
         return kernel
 
     def _number(self, done: int) -> int:
@@ -172,29 +200,40 @@ class StayingLoop(ClosedLoop):
 
     @translated
     def _at_length(self, kernel: LoopKernel, stimulus: Stimulus, number: int, found: int) -> int:
-        """Firings of a call that did not go the shortest way."""
+        """The answer to a call that did not go the shortest way."""
         if found == UNSUITED:
             self._give_packed(kernel, self._engine.pack(stimulus), number)
-            found = self._calls.wait(kernel.answers, kernel.replies, number, kernel.chunks, kernel.ids)
-        found = self._finish(kernel, number, found)
+            found = self._wait(kernel, kernel.replies, number)
+        else:
+            found = self._finish(kernel, kernel.replies, number, found)
         self._clamped, self._clamping = self._clamped or self._clamping, False
         return found
 
+    def _wait(self, kernel: LoopKernel, replies: Words, number: int) -> int:
+        """The answer to call ``number``, which is in the mail, or was."""
+        found = self._calls.wait(kernel.answers, replies, number, kernel.chunks, kernel.ids)
+        return found if found >= 0 else self._finish(kernel, replies, number, found)
+
     @translated
-    def _finish(self, kernel: LoopKernel, number: int, found: int) -> int:
-        return kernel.finish(number, found, self._calls.wait)
+    def _finish(self, kernel: LoopKernel, replies: Words, number: int, found: int) -> int:
+        return kernel.finish(
+            found, lambda: self._calls.wait(kernel.answers, replies, number, kernel.chunks, kernel.ids)
+        )
 
     def _give_packed(self, kernel: LoopKernel, packed: PackedStimulus, number: int) -> None:
         self._clamping = packed.clamped
         write_packed(kernel.mail, packed, number)
         self._calls.ring(kernel.mail, number, len(packed.ids), len(packed.forced))
 
-    def _fired(self, kernel: LoopKernel, count: int, fired: Ids) -> Ids:
-        """What fired in the burst just done: the first ``count`` of ``fired``, which may be the kernel's list."""
+    def _fired(self, kernel: LoopKernel, answer: int, fired: Ids) -> Ids:
+        """What fired in the burst just done: the first of ``fired``, which may be the kernel's list."""
         self._done += 1
         self._engine.burst_count = self._first + self._done
+        self.candidates, count = answer >> FIRED_BITS, answer & MANY
         if count == MANY:
-            return self._chosen(self._engine.last_list()[0].copy())
+            listed = self._engine.last_list()
+            self._taken = kernel, 0, listed
+            return self._chosen(listed[0].copy())
         if self._wanted is None:
             self._likely = count + (count >> 2) + _SPARE
             return fired[:count].copy() if fired is kernel.ids else fired[:count]

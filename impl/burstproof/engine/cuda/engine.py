@@ -34,7 +34,7 @@ from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import record_steps, recording_of
+from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
@@ -343,9 +343,8 @@ class CudaEngine(PackedEngine):
             A device failed, or its memory ran out.
         """
         growing = self._growing
-        if growing is not None and record is Record.NONE and growing.runs_ahead(len(coming)):
-            self._run_ahead(growing, coming, packed, plan, progress)
-            return recording_of([], record)
+        if growing is not None and growing.begin_run(len(coming)):
+            return self._run_ahead(growing, coming, packed, plan, record, progress)
         if growing is not None:
             return record_steps(
                 coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
@@ -372,21 +371,33 @@ class CudaEngine(PackedEngine):
         coming: range,
         packed: PackedPlan,
         plan: StimulusPlan,
+        record: Record,
         progress: Progress | None,
-    ) -> None:
-        """Bursts of such a network of which nothing is recorded."""
+    ) -> Recording:
+        """Bursts of such a network whose kernel stays on the device."""
         self._usable()
-        with growing.ahead():
+        self.failure = _interrupted()
+        with growing.ahead(record) as recorder:
             for number in coming:
-                self.failure = _interrupted()
                 early = plan.get(number, NO_STIMULUS).memories_early.tolist()
                 growing.advance(number, packed.get(number), early)
                 self.burst_count = number
                 if progress is not None:
-                    growing.settle()
-                    self.failure = None
-                    progress(1)
+                    self._tell(growing, progress)
         self.failure = None
+        return recorder.recording()
+
+    def _tell(self, growing: GrowingOnDevices[CudaEngine], progress: Progress) -> None:
+        """Call ``progress``; if it raises, the engine can go on after the burst just done."""
+        try:
+            self.failure = None
+            progress(1)
+            self.failure = _interrupted()
+        except BaseException:
+            self.failure = _interrupted()
+            growing.settle()
+            self.failure = None
+            raise
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """One burst of an engine that holds another's network with room: what fired, and the candidates.

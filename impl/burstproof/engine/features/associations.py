@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -78,8 +80,6 @@ class Association:
 
     Attributes
     ----------
-    weights, traces : float32 (K,)
-        Of the dense synapses.
     sent : SentRows or None
         The dense synapses, where the host sends along them.
     """
@@ -106,10 +106,20 @@ class Association:
 
     def resume(self, weights: Floats, traces: Floats) -> None:
         """Go on from the dense synapses' ``weights`` and ``traces``, with no others."""
-        self.weights, self.traces = weights, traces
         self.made.clear()
+        self.weights[:], self.traces[:] = weights, traces
         self._checked: tuple[bytes, bytes] | None = None
         self._quiet = False
+
+    @property
+    def weights(self) -> Floats:
+        """Of the dense synapses, float32 (K,)."""
+        return self.made.weights[: len(self.rows)]
+
+    @property
+    def traces(self) -> Floats:
+        """Of the dense synapses, float32 (K,)."""
+        return self.made.traces[: len(self.rows)]
 
     def transmission(self, signals: Floats) -> np.float32:
         """The factor T of the synapses that the mapping makes."""
@@ -141,23 +151,23 @@ class Association:
             self._quiet = not self.decay and not active
         if not active:
             return False, {}
-        self._weigh(self.weights, self.traces, factor)
-        self._weigh(self.made.weights, self.made.traces, factor)
+        self._weigh(factor)
         if self.rewarded and not factor > 0:
             return True, {}
         return True, self._make(sources, targets)
 
     def _fade(self, rise: np.float32) -> None:
         """What traces are after a burst that adds ``rise``."""
-        for traces in (self.traces, self.made.traces):
-            if self.decay:
-                traces *= self.decay
-                traces += rise
-            else:
-                traces.fill(rise)
+        traces = self.made.traces
+        if self.decay:
+            traces *= self.decay
+            traces += rise
+        else:
+            traces.fill(rise)
 
-    def _weigh(self, weights: Floats, traces: Floats, factor: np.float32) -> None:
-        if factor == 0 or not len(weights):
+    def _weigh(self, factor: np.float32) -> None:
+        weights, traces = self.made.weights, self.made.traces
+        if factor == 0:
             return
         if not self.decay:  # all traces are the one step
             self._weigh_alike(weights, factor)
@@ -183,7 +193,7 @@ class Association:
         if checked == self._checked:
             return {}
         self._checked = checked
-        found = self.made.add_missing(sources.tolist(), targets.tolist(), self.rise, self.psp)
+        found = self.made.add_missing(sources.tolist(), targets.astype(np.int64), self.rise, self.psp)
         self._quiet = self._quiet and not found
         return found
 
@@ -202,8 +212,8 @@ def product(positions: Iterable[int], signals: Floats) -> np.float32:
     """((1 (1 + s1)) (1 + s2))..."""
     factor = _ONE
     for position in positions:
-        factor = factor * (_ONE + signals[position])
-    return np.float32(factor)
+        factor = factor * np.float32(_ONE + signals[position])
+    return factor
 
 
 class Degrees:
@@ -255,16 +265,20 @@ class RecentlyFired:
     """Ids that fired in an area in each of the last bursts."""
 
     def __init__(self, longest: int) -> None:
-        self._lists: list[Words] = [_NO_WORDS] * longest
+        self._lists: deque[Words] = deque([_NO_WORDS] * longest, longest)
 
     def add(self, ids: Words) -> None:
         """The ids of one more burst."""
         self._lists.append(ids)
-        del self._lists[0]
 
     def within(self, window: int, live: Mapping[int, object], first_memory: int) -> Words:
-        """Ids of the last ``window`` bursts, ascending; memories only if they are still ``live``."""
-        lists = [ids for ids in self._lists[-window:] if len(ids)]
+        """Ids of the last ``window`` bursts, ascending; memories only if they are still ``live``.
+
+        Of the last burst all are: memories go at the end of a burst.
+        """
+        if window == 1:
+            return self._lists[-1]
+        lists = [ids for ids in itertools.islice(reversed(self._lists), window) if len(ids)]
         if not lists:
             return _NO_WORDS
         found = lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))

@@ -183,9 +183,10 @@ class Growth(ABC):
             self._set_weights(ended.rows, ended.weights)
         if len(ended.sources) and self._firings is None:
             self._set_divisors(ended.sources, ended.divisors)
-        first = self._network.neuron_count + len(self._machine.twin_areas) - len(ended.twins)
-        for place, area in enumerate(ended.twins, first):
-            self._set_twin(place, area)
+        if ended.twins:
+            first = self._network.neuron_count + len(self._machine.twin_areas) - len(ended.twins)
+            for place, area in enumerate(ended.twins, first):
+                self._set_twin(place, area)
 
     # State -----------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ sources of synapses that were made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,8 @@ Sums = list[tuple[Ids, Ids]]
 _NO_WORDS, _NO_FLOATS, _NO_IDS = np.empty(0, np.uint32), np.empty(0, np.float32), np.empty(0, np.int64)
 
 
-class Begun(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Begun:
     """What a burst gets from memories.
 
     Attributes
@@ -60,7 +61,8 @@ class Begun(NamedTuple):
     candidates: int
 
 
-class Ended(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Ended:
     """What the next burst takes from this one.
 
     Attributes
@@ -149,15 +151,15 @@ class MemoryMachine:
         if self._firing:
             numbers = np.array([memory.number for memory in self._firing], np.uint32)
             self.fired = numbers, np.array(potentials, np.float32)
-        ids, amounts, forced, held = _NO_WORDS, _NO_IDS, _NO_WORDS, _NO_FLOATS
         due = self.memories.replays.pop(burst, None)
-        if due is not None:
-            adding = [one for one in due if one.adds]
-            forcing = [one for one in due if not one.adds]
-            ids = np.concatenate([_NO_WORDS, *(one.neurons for one in adding)])
-            amounts = self._quantised(np.concatenate([_NO_FLOATS, *(one.potentials for one in adding)]))
-            forced, first = np.unique(np.concatenate([_NO_WORDS, *(one.neurons for one in forcing)]), return_index=True)
-            held = np.concatenate([_NO_FLOATS, *(one.potentials for one in forcing)])[first]
+        if due is None:
+            return Begun(_NO_WORDS, _NO_IDS, _NO_WORDS, _NO_FLOATS, *self.fired, candidates)
+        adding = [one for one in due if one.adds]
+        forcing = [one for one in due if not one.adds]
+        ids = np.concatenate([_NO_WORDS, *(one.neurons for one in adding)])
+        amounts = self._quantised(np.concatenate([_NO_FLOATS, *(one.potentials for one in adding)]))
+        forced, first = np.unique(np.concatenate([_NO_WORDS, *(one.neurons for one in forcing)]), return_index=True)
+        held = np.concatenate([_NO_FLOATS, *(one.potentials for one in forcing)])[first]
         return Begun(ids, amounts, forced, held, *self.fired, candidates)
 
     def end(
@@ -201,7 +203,8 @@ class MemoryMachine:
                 memory.twin, memory.twin_due = self._network.neuron_count + len(self.twin_areas), False
                 self.add_twin(memory.area, memory.number)
                 twins.append(memory.area)
-            self._feed_twins(sums)
+            if self.twin_areas:
+                self._feed_twins(sums)
             changed |= self._prune()
         return Ended(*added(sums), rows, weights, *self._new_divisors(changed), twins)
 
@@ -243,7 +246,7 @@ class MemoryMachine:
                 found[area] = Fired(ids[first:end], potentials[first:end])
         if self._scattered or (self.twin_areas and len(ids) and ids[-1] >= self._network.neuron_count):
             self._find_scattered(found, ids, potentials)
-        if self._firing:
+        if self._firing and self._watched_memories:
             self._add_memories(found)
         return found
 
@@ -252,11 +255,12 @@ class MemoryMachine:
         firing = [memory.area for memory in self._firing]
         for area in self._watched_memories.intersection(firing):
             ids, potentials = self.fired
-            if any(one != area for one in firing):
+            if firing.count(area) < len(firing):
                 own = np.array([one == area for one in firing])
                 ids, potentials = ids[own], potentials[own]
             if area in found:
-                ids, potentials = (np.concatenate(pair) for pair in zip(found[area], (ids, potentials), strict=True))
+                dense = found[area]
+                ids, potentials = np.concatenate([dense.ids, ids]), np.concatenate([dense.potentials, potentials])
             found[area] = Fired(ids, potentials)
 
     def _find_scattered(self, found: dict[int, Fired], ids: Words, potentials: Floats) -> None:
@@ -326,7 +330,8 @@ class MemoryMachine:
         return dense and not self._flag(int(self._network.neurons.cortical_areas[source]), _UNIFORM)
 
     def _learn(self, fired: dict[int, Fired], in_force: Floats) -> tuple[Ids, Floats, set[int]]:
-        """Dense rows whose weights changed, these weights, and the sources of the synapses that were made."""
+        """What of the dense synapses of the engine changed, and the sources of the synapses that were made."""
+        live = self.memories.live
         for area, recent in self._recent.items():
             recent.add(fired[area].ids if area in fired else _NO_WORDS)
         rows: list[Ids] = []
@@ -335,12 +340,10 @@ class MemoryMachine:
         for one in self.associations:
             if one.frozen or self.history_bursts < one.window - 1:
                 continue
-            before, after = (
-                self._recent[area].within(one.window, self.memories.live, FIRST_MEMORY_ID)
-                for area in (one.source, one.target)
-            )
+            before = self._recent[one.source].within(one.window, live, FIRST_MEMORY_ID)
+            after = self._recent[one.target].within(one.window, live, FIRST_MEMORY_ID)
             moved, made = one.learn(before, after, one.learning(in_force))
-            if moved and len(one.rows):
+            if moved and one.sent is None and len(one.rows):
                 rows.append(one.rows)
                 weights.append(one.weights)
             if made:
@@ -353,7 +356,9 @@ class MemoryMachine:
     def _prune(self) -> set[int]:
         """Take away the synapses of memories that have gone; returns the other sources that had some."""
         gone, self.memories.gone = self.memories.gone, []
-        return set().union(*(one.remove(gone) for one in self.associations)) if gone else set()
+        if not gone or not self.associations:
+            return set()
+        return set().union(*[one.remove(gone) for one in self.associations])
 
     # Section 7.5 -----------------------------------------------------------------------------------------------
 

@@ -36,7 +36,10 @@ class Synapses(NamedTuple):
 
 @dataclass(slots=True)
 class Bundle:
-    """Synapses of one source: ``targets`` int64 (K,), their ``psp``, and the ``place`` of weight and trace."""
+    """Synapses of one source: ``targets`` int64 (K,), their ``psp``, and the ``place`` of weight and trace.
+
+    Bundles may share the array of targets, which is never changed.
+    """
 
     targets: Ids
     psp: np.float32
@@ -48,8 +51,9 @@ class Made:
 
     Attributes
     ----------
-    weights, traces : float32 (room,)
-        Of the bundles; what stands in free places means nothing.
+    weights, traces : float32 (K + room,)
+        Of the K synapses that the network has from the start, which belong to the owner, then of the bundles; what
+        stands in free places means nothing.
     """
 
     def __init__(self, sources: Ids, targets: Ids) -> None:
@@ -59,8 +63,9 @@ class Made:
 
     def clear(self) -> None:
         """Take all away."""
-        self.weights, self.traces = np.zeros(_FIRST_ROOM, np.float32), np.zeros(_FIRST_ROOM, np.float32)
-        self._free = list(range(_FIRST_ROOM))
+        dense = len(self._dense[0])
+        self.weights, self.traces = (np.zeros(dense + _FIRST_ROOM, np.float32) for _ in range(2))
+        self._free = list(range(dense, dense + _FIRST_ROOM))
         self._bundles: dict[int, list[Bundle]] = {}
         self._reached: dict[int, set[int]] = {}
         self._senders: dict[int, set[int]] = {}
@@ -96,16 +101,17 @@ class Made:
             *(np.repeat(values, lengths) for values in (self.weights[places], psps, self.traces[places])),
         )
 
-    def add_missing(
-        self, sources: Iterable[int], targets: Sequence[int], weight: np.float32, psp: np.float32
-    ) -> dict[int, int]:
+    def add_missing(self, sources: Iterable[int], targets: Ids, weight: np.float32, psp: np.float32) -> dict[int, int]:
         """Make what is missing between ``sources`` and ``targets``; how many by source, of those that got some."""
         found: dict[int, int] = {}
+        listed, values = targets.tolist(), (weight, psp, np.float32(0))
         for source in sources:
             reached = self._reached.get(source)
-            new = targets if reached is None else [one for one in targets if one not in reached]
-            if new:
-                self._add(source, new, (weight, psp, np.float32(0)))
+            if reached is None:
+                self._add(source, targets, listed, values)
+                found[source] = len(listed)
+            elif new := [one for one in listed if one not in reached]:
+                self._add(source, np.array(new, np.int64), new, values)
                 found[source] = len(new)
         return found
 
@@ -116,9 +122,10 @@ class Made:
         for source, target, own in zip(made.sources.tolist(), made.targets.tolist(), values, strict=True):
             bundles.setdefault((source, own.tobytes()), []).append(target)
         for (source, alike), targets in bundles.items():
-            self._add(source, targets, np.frombuffer(alike, np.float32))
+            self._add(source, np.array(targets, np.int64), targets, np.frombuffer(alike, np.float32))
 
-    def _add(self, source: int, targets: Sequence[int], values: Iterable[np.float32]) -> None:
+    def _add(self, source: int, targets: Ids, listed: Sequence[int], values: Iterable[np.float32]) -> None:
+        """Add a bundle; ``listed``: its targets once more."""
         if not self._free:
             size = len(self.weights)
             self._free += range(size, 2 * size)
@@ -127,9 +134,9 @@ class Made:
             )
         place = self._free.pop()
         self.weights[place], psp, self.traces[place] = values
-        self._bundles.setdefault(source, []).append(Bundle(np.array(targets, np.int64), psp, place))
-        self._reached.setdefault(source, set()).update(targets)
-        for target in targets:
+        self._bundles.setdefault(source, []).append(Bundle(targets, psp, place))
+        self._reached.setdefault(source, set()).update(listed)
+        for target in listed:
             if target >= FIRST_MEMORY_ID:
                 self._senders.setdefault(target, set()).add(source)
 

@@ -131,6 +131,7 @@ class Memories:
         order += sorted(found.keys() - set(order))
         self.areas = {index: AreaLife(index, found[index], features, network) for index in order}
         self.upstream = sorted({one for life in self.areas.values() for one in life.upstream})
+        self.keeps_frames = any(life.keeps_frames for life in self.areas.values())
         self.depth = max((life.area.temporal_depth for life in self.areas.values()), default=1)
         self.live: dict[int, Memory] = {}
         self.next_id = FIRST_MEMORY_ID
@@ -143,6 +144,7 @@ class Memories:
         self._ends: dict[int, list[Memory]] = {}
         self._unit = fixed_point.unit
         self._amount = int(fixed_point.quantise(np.array([INJECTED]))[0][0])
+        self._injected = self._potential(self._amount)
 
     # 7.3: firing
 
@@ -160,7 +162,8 @@ class Memories:
             sums[memory.number] = sums.get(memory.number, 0) + self._amount
         fired, potentials = [], []
         for number in sorted(sums):
-            memory, total = self.live[number], np.int64(sums[number]).astype(np.float32) * self._unit
+            memory, units = self.live[number], sums[number]
+            total = self._injected if units == self._amount else self._potential(units)
             if number not in injected:
                 memory.v = total = memory.v + total
                 if not total >= _THRESHOLD:
@@ -171,10 +174,16 @@ class Memories:
             potentials.append(total)
         return fired, potentials, len(sums)
 
+    def _potential(self, units: int) -> np.float32:
+        """A sum as a potential."""
+        return np.float32(np.int64(units).astype(np.float32) * self._unit)
+
     # 7.6 and 7.7: replay
 
     def replay(self, burst: int, fired: Iterable[Memory], potentials: Iterable[np.float32], flags: bool) -> None:
         """Put the frames of the memories that fired in ``burst`` under way; ``flags``: areas have psp flags."""
+        if not self.keeps_frames:
+            return
         for memory, potential in zip(fired, potentials, strict=True):
             if not memory.replayed:
                 continue

@@ -6,7 +6,7 @@ import itertools
 import math
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ import xxhash
 from burstproof.network.features import MemoryArea, MemoryChange
 
 
-class Fired(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Fired:
     """What fired in one area in one burst: ``ids`` (F,) uint32 ascending, ``potentials`` (F,) float32."""
 
     ids: npt.NDArray[np.uint32]
@@ -36,12 +37,13 @@ def key_of(area: MemoryArea, window: Window) -> int | None:
     """XXH64 of a pattern, or ``None`` where there is nothing to remember."""
     if area.change is not MemoryChange.NONE:
         return _key_of_changes(area, window)
-    if not any(len(fired.ids) for frame in window for fired in frame):
-        return None
-    packed = [
-        part for frame in window for fired in frame for part in (_COUNT.pack(len(fired.ids)), fired.ids.tobytes())
-    ]
-    return xxhash.xxh64_intdigest(b"".join(packed), 0)
+    total, packed = 0, list[bytes]()
+    for frame in window:
+        for fired in frame:
+            count = len(fired.ids)
+            total += count
+            packed += _COUNT.pack(count), fired.ids.tobytes()
+    return xxhash.xxh64_intdigest(b"".join(packed), 0) if total else None
 
 
 def _key_of_changes(area: MemoryArea, window: Window) -> int | None:

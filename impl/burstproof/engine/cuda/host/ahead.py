@@ -2,60 +2,76 @@
 
 Memories reach neurons through synapses that the host keeps. What these carry into a burst is known as soon as the burst
 before it has ended, so the device need not wait until synapses have learnt and memories were made and forgotten. The
-kernel of a closed loop stays on the device (``cuda.closed_loop``); it reports who fired, but no potentials.
+kernel of a closed loop stays on the device (``cuda.closed_loop``); it reports who fired. Potentials, which no memory
+needs then, are taken with the next burst, if they are recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.cuda.host.growing import E, Room
 from burstproof.engine.features.growing import NO_AMOUNTS
 from burstproof.engine.features.machine import Begun, added
 from burstproof.engine.features.patterns import Fired
+from burstproof.engine.recorder import FiredList, Recorder
 from burstproof.engine.sharded.growing import GrowingShards
+from burstproof.engine.state import EngineState, Record
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 FEWEST = 32
 """Bursts of a run for which a kernel is worth its launch."""
+PAYS = 1 << 16
+"""Bursts of an engine after which the kernel is compiled: it takes seconds, and spares some 50 us a burst."""
 
 _NO_SIGNALS, _NOBODY = np.empty(0, np.float32), np.empty(0, np.uint32)
 _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS, 0)
 
 
-class _Unsettled(NamedTuple):
-    """A burst whose memories are not updated yet: what fired by area, and which areas inject ``early``."""
+@dataclass(slots=True, eq=False)
+class _Unsettled:
+    """A burst whose memories are not updated yet.
+
+    What the neurons of the device and the memories did, what fired by area, and which areas inject ``early``.
+    """
 
     burst: int
+    ids: npt.NDArray[np.uint32]
+    candidates: int
+    begun: Begun
     fired: dict[int, Fired]
     early: Sequence[int]
 
 
 class GrowingOnDevices(GrowingShards[Room[E]]):
-    """Shards on devices, ``held``; if nothing is recorded, a burst starts before memories of the last are updated."""
+    """Shards on devices, ``held``; a burst may start before the memories of the last one are updated."""
 
     def __init__(self, network: Network, fixed_point: FixedPoint, held: Room[E]) -> None:
         super().__init__(network, fixed_point, held)
+        self._asked = 0
         self._unsettled: _Unsettled | None = None
+        self._recorder = Recorder(Record.NONE)
         self._dtype = fixed_point.dtype
         self._untold = _NO_SIGNALS
 
-    def runs_ahead(self, bursts: int) -> bool:
-        """Whether ``bursts`` bursts of which nothing is recorded are run that way."""
-        return bursts >= FEWEST and self._machine.gives_synapses_alone
+    def begin_run(self, bursts: int) -> bool:
+        """Begin a run of ``bursts`` bursts; whether it is one ``ahead``."""
+        self._asked += bursts
+        return bursts >= FEWEST and self._asked >= PAYS and self._machine.gives_synapses_alone
 
     @contextmanager
-    def ahead(self) -> Iterator[None]:
-        """Bursts within may ``advance``; behind it the engine stands after the last one."""
+    def ahead(self, record: Record) -> Iterator[Recorder]:
+        """Bursts within may ``advance``; behind it the engine stands after the last one. Yields what they record."""
+        self._recorder = Recorder(record)
         try:
-            yield
+            yield self._recorder
             self.settle()
         finally:
             self._unsettled = None
@@ -72,30 +88,47 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
             self._hear(number, early)
         else:
             self.settle()
-            self.step(number, stimulus, np.array(early, np.uint32))
+            burst = self.step(number, stimulus, np.array(early, np.uint32))
+            fired = burst.fired_ids, burst.fired_potentials
+            self._recorder.add(number, len(burst.fired_ids), burst.candidates, fired)
 
     def settle(self) -> None:
-        """Update the memories of the last burst; only twins add to what it carries into the next one."""
+        """Take in the last burst, and update its memories; only twins add to what it carries into the next one."""
         last, self._unsettled = self._unsettled, None
-        if last is not None:
-            sums = [self._arriving] if len(self._arriving[0]) else []
-            self._ended(self._machine.live_on(last.burst, last.fired, sums, _NO_SIGNALS, _NO_SIGNALS, last.early))
+        if last is None:
+            return
+        self._keep(last)
+        sums = [self._arriving] if len(self._arriving[0]) else []
+        self._ended(self._machine.live_on(last.burst, last.fired, sums, _NO_SIGNALS, _NO_SIGNALS, last.early))
+
+    def state(self, burst_count: int) -> EngineState:
+        """See ``Growth.state``."""
+        self.settle()
+        return super().state(burst_count)
+
+    def _keep(self, last: _Unsettled) -> None:
+        """Record a burst."""
+        ids, begun, recorder = last.ids, last.begun, self._recorder
+        lists: tuple[FiredList, ...] = ()
+        if recorder.record is Record.FIRED:
+            lists = (ids, self.held.potentials()), (begun.fired_ids, begun.fired_potentials)
+        recorder.add(last.burst, len(ids) + len(begun.fired_ids), last.candidates + begun.candidates, *lists)
 
     def _give(self, stimulus: PackedStimulus | None) -> bool:
         """Begin a burst; ``False`` where it has to be a batch."""
         given = self._stimulus(_NOTHING, stimulus)
         if given is not None:
             given = replace(given, amounts=given.amounts.astype(self._dtype, copy=False))
-        return self.held.give(given)
+        return self.held.give(given, self._recorder.record is Record.FIRED)
 
     def _hear(self, number: int, early: Sequence[int]) -> None:
         """Take what fired in the burst that was given."""
-        self._machine.begin(number)
-        ids = self.held.hear()
+        begun = self._machine.begin(number)
+        ids, candidates = self.held.hear()
         if self._firings is not None:
             self._firings.add(ids)
         if len(ids) > len(self._untold):
             self._untold = np.zeros(2 * len(ids), np.float32)
         fired, sums = self._machine.take(ids, self._untold[: len(ids)], _NO_SIGNALS)
         self._arriving = added(sums)
-        self._unsettled = _Unsettled(number, fired, early)
+        self._unsettled = _Unsettled(number, ids, candidates, begun, fired, early)

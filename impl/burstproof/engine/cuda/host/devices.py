@@ -50,6 +50,8 @@ class LoopKernel(Protocol):
         Chunks of neurons, each of which has an answer.
     room : int
         Amounts, and forced firings, that fit into a call.
+    shown : int64 (2, words)
+        The same of potentials, of even calls and of odd ones, if they are shown.
     answered, fired : int
         Number of the call that was done last, and the neurons that fired in it; right when the kernel has ended.
     """
@@ -57,6 +59,7 @@ class LoopKernel(Protocol):
     mail: npt.NDArray[np.int64]
     answers: npt.NDArray[np.int64]
     replies: npt.NDArray[np.int64]
+    shown: npt.NDArray[np.int64]
     ids: npt.NDArray[np.uint32]
     chunks: int
     room: int
@@ -67,8 +70,11 @@ class LoopKernel(Protocol):
     @property
     def fired(self) -> int: ...  # noqa: D102
 
-    def finish(self, number: int, found: int, wait: Callable[..., int]) -> int:
-        """Firings of call ``number``, which is in the mail; launches the kernel if it does not run.
+    def show(self, potentials: bool) -> None:
+        """Show ``potentials``, or do not, from the next launch on."""
+
+    def finish(self, found: int, wait: Callable[[], int]) -> int:
+        """The answer to the call in the mail; launches the kernel if it does not run.
 
         ``found`` is what ``wait`` (``host.loop_calls``) said of it so far.
 

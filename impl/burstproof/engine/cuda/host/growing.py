@@ -93,16 +93,24 @@ class Room(Generic[E]):
         fired, candidates = self.engine.one(stimulus, behind)
         return Fired(*fired, candidates)
 
-    def give(self, stimulus: PackedStimulus | None) -> bool:
-        """Begin a burst in a kernel that stays on the device; ``False`` where it has to be a batch."""
+    def give(self, stimulus: PackedStimulus | None, shows: bool) -> bool:
+        """Begin a burst in a kernel that stays on the device; ``False`` where it has to be a batch.
+
+        ``shows``: whether potentials will be asked for, too; the same from one ``leave`` to the next.
+        """
         if self._loop is None:
             self._loop = self.engine.staying_loop()
-        return self._loop is not None and self._loop.give(stimulus)
+        return self._loop is not None and self._loop.give(stimulus, shows)
 
-    def hear(self) -> npt.NDArray[np.uint32]:
-        """What fired in the burst that was given, ids ascending."""
+    def hear(self) -> tuple[npt.NDArray[np.uint32], int]:
+        """What fired in the burst that was given, ids ascending, and how many were candidates."""
         assert self._loop is not None
-        return self._loop.take()
+        return self._loop.take(), self._loop.candidates
+
+    def potentials(self) -> npt.NDArray[np.float32]:
+        """Potentials of what was heard last, also when the next burst is given."""
+        assert self._loop is not None
+        return self._loop.potentials()
 
     def leave(self) -> None:
         """End the kernel that stays, if there is one."""

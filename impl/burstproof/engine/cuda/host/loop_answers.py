@@ -16,8 +16,15 @@ from numba.core.typing import Context
 from numba.extending import intrinsic
 
 from burstproof.engine.atomics import Intrinsic, Values
-from burstproof.engine.cuda.host.loop_calls import LATE, LONGER, MANY, NOT_RUNNING, SLACK
-from burstproof.engine.cuda.kernels.mailbox import NUMBER_SHIFT, RUNNING, STATUS, UNIT_BITS
+from burstproof.engine.cuda.host.loop_calls import FIRED_BITS, LATE, LONGER, MANY, NOT_RUNNING, SLACK
+from burstproof.engine.cuda.kernels.mailbox import (
+    CANDIDATES_SHIFT,
+    COUNT_BITS,
+    NUMBER_SHIFT,
+    RUNNING,
+    STATUS,
+    UNIT_BITS,
+)
 
 SPINS = 20_000
 """How often an answer is looked for at a time, about a millisecond."""
@@ -106,14 +113,15 @@ def make_wait() -> Callable[..., int]:
     @njit(int64(int64[::1], int64[::1], int64, int64, uint32[::1]))
     def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
         """Take the chunks' units one after another: each is whole if its first word says ``number``."""
-        room, found, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, False
+        room, found, candidates, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, 0, False
         for chunk in range(chunks):
             place = chunk << line_bits
             if atomic_load(replies, place) & low != number:
                 why = missing(answers, replies, place, number)
                 if why != 0:
                     return why
-            count, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
+            counts, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
+            count, candidates = counts & COUNT_BITS, candidates + (counts >> CANDIDATES_SHIFT)
             units, entry = (count + 3) // 3, found - 1
             if units > room:
                 many = True
@@ -132,6 +140,6 @@ def make_wait() -> Callable[..., int]:
                     if why != 0:
                         return why
             found += count
-        return MANY if many else found
+        return (candidates << FIRED_BITS) | (MANY if many else found)
 
     return wait  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
-from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
+from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.loop_calls import NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import (
     ANSWERS_LENGTH,
@@ -73,13 +73,32 @@ class StayingKernel:
             "mail": mail,
             "answers": answers,
             "replies": replies,
+            "shown": replies,
+            "shows": 0,
             "mail_room": self.room,
             "reply_lines": lines,
             "idle": IDLE_NS,
         }
-        values, grid = Values(runtime, buffers, 0, given), min(1 + self.chunks, most)
-        self._call = replace(kernels.call("closed_loop", grid, shard.threads, values), cooperative=True)
+        self._kernels, self._values = kernels, Values(runtime, buffers, 0, given)
+        self._grid, self._threads = min(1 + self.chunks, most), shard.threads
+        self._call = self._silent = self._make_call()
+        self._showing: Call | None = None
+        self.shown: npt.NDArray[np.int64] = self.replies[None]
         self.answers[STATUS] = ENDED
+
+    def _make_call(self, **given: object) -> Call:
+        """The launch of the kernel; ``given`` instead of what its arguments are otherwise."""
+        call = self._kernels.call("closed_loop", self._grid, self._threads, self._values.but(**given))
+        return replace(call, cooperative=True)
+
+    def show(self, potentials: bool) -> None:
+        """See ``LoopKernel.show``; room for potentials is made when they are first asked for."""
+        if potentials and self._showing is None:
+            words = 2 * len(self.replies)
+            shown = self._runtime.mapped(BufferSpec("shown", 2 * words, np.dtype(np.uint32)))
+            self.shown = shown.array.view(np.int64).reshape(2, -1)
+            self._showing = self._make_call(shown=shown, shows=words)
+        self._call = self._showing or self._silent if potentials else self._silent
 
     @property
     def answered(self) -> int:
@@ -91,7 +110,7 @@ class StayingKernel:
         """Neurons that fired in that call."""
         return int(self.answers[LAST]) & ((1 << NUMBER_SHIFT) - 1)
 
-    def finish(self, number: int, found: int, wait: Callable[..., int]) -> int:
+    def finish(self, found: int, wait: Callable[[], int]) -> int:
         """See ``LoopKernel.finish``."""
         since = time.monotonic()
         while found < 0:
@@ -99,7 +118,7 @@ class StayingKernel:
                 self._launch()
             elif not self._stream.finished() and time.monotonic() - since > _PATIENCE_S:
                 raise self._lost("the kernel of a closed loop gives no answer")
-            found = wait(self.answers, self.replies, number, self.chunks, self.ids)
+            found = wait()
         return found
 
     def _launch(self) -> None:

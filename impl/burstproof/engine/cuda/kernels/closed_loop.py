@@ -449,7 +449,7 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
             first = np.uint32(item * size)
             count = consume(first, moment, fired, fcl, neurons, network, identity)
             sort_fired(first, count, fired)
-            reply(item, items, call, count, fired.ids, mailbox)
+            reply(item, items, call, count, fired, mailbox)
             if cuda.threadIdx.x == 0:
                 first_place[0] = add_up(moment.burst, count, fired.found[1], True, steering)
                 count_chunk(item, moment.burst, count, items, chunks)

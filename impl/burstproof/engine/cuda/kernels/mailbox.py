@@ -32,6 +32,8 @@ RUNNING, ENDED, STUCK = 0, 1, 2
 LAST, ANSWERS_LENGTH = 1, 8
 """Place in the answers where the kernel, as it ends, says which call it did last, in the upper 32 bits, and how many
 neurons fired in it, in the lower."""
+CANDIDATES_SHIFT, COUNT_BITS = 16, (1 << 16) - 1
+"""The first unit of a chunk says how many neurons fired, in the lowest bits, and how many were candidates."""
 UNIT_BITS = 3
 """A line of the replies (``kernels.replies``) has 2^this units of 16 bytes."""
 MOST_REPLY_BYTES = 1 << 26

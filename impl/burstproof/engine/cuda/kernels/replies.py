@@ -2,8 +2,12 @@
 
 A unit is 16 bytes, stored as one: the number of the call, then three numbers. So the host has a unit as soon as it has
 its first number: nothing has to wait for the stores before it, and no block for another. The first unit of a chunk says
-how many fired, then two ids; those that follow hold three ids each. Eight units make a line, and the first lines of all
-chunks lie together, then the second lines: what the host reads is dense, whatever fires.
+how many fired and how many were candidates, then two ids; those that follow hold three ids each. Eight units make a
+line, and the first lines of all chunks lie together, then the second lines: what the host reads is dense, whatever
+fires.
+
+Potentials come in the same form, if they are asked for. The host may take them while the next burst is under way, so
+those of even and of odd calls have places of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Ids, Mailbox
 from burstproof.engine.cuda.kernels.consume import Fired
-from burstproof.engine.cuda.kernels.mailbox import UNIT_BITS
+from burstproof.engine.cuda.kernels.mailbox import CANDIDATES_SHIFT, UNIT_BITS
 from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.warp import WARP
 
@@ -96,25 +100,41 @@ def make_sort_fired(chunk: int, threads: int) -> Callable[..., Any]:
 
 
 def make_reply(threads: int) -> Callable[..., Any]:
-    """``reply(item, items, call, count, ids, mailbox)``: the answer of chunk ``item`` to call number ``call``.
+    """``reply(item, items, call, count, fired, mailbox)``: the answer of chunk ``item`` to call number ``call``.
 
     Of a list for which there are too few lines only the first unit, which says so.
     """
     store, block, zero, one, three = make_relay().reply, np.uint32(threads), np.uint32(0), np.uint32(1), np.uint32(3)
     line_bits, in_line, wide = np.uint32(UNIT_BITS), np.uint32((1 << UNIT_BITS) - 1), np.uint32(4)
+    candidates_shift = np.uint32(CANDIDATES_SHIFT)
 
-    def reply(item: np.uint32, items: np.uint32, call: np.uint32, count: np.uint32, ids: Ids, mailbox: Mailbox) -> None:
+    def bits_of(potential: np.float32) -> Any:
+        return np.float32(potential).view(np.uint32)
+
+    bits_of = cuda.jit(device=True)(bits_of)
+
+    def reply(
+        item: np.uint32, items: np.uint32, call: np.uint32, count: np.uint32, fired: Fired, mailbox: Mailbox
+    ) -> None:
         unit, units = np.uint32(cuda.threadIdx.x), np.uint32((count + three) // three)
+        ids, potentials = fired.ids, fired.potentials
         if units > np.uint32(mailbox.reply_lines << line_bits):
             units = one
         while unit < units:
             line = np.uint32((unit >> line_bits) * items + item)
             place = np.uint32(wide * np.uint32((line << line_bits) + (unit & in_line)))
             entry = np.uint32(three * unit)
-            first = count if unit == zero else ids[np.uint32(entry - one)]
+            head = np.uint32(count | (np.uint32(fired.found[1]) << candidates_shift))
+            first = head if unit == zero else ids[np.uint32(entry - one)]
             second = ids[entry] if entry < count else zero
             third = ids[np.uint32(entry + one)] if np.uint32(entry + one) < count else zero
             store(mailbox.replies, place, call, first, second, third)
+            if mailbox.shows != zero:
+                place = np.uint32(place + np.uint32(call & one) * mailbox.shows)
+                first = head if unit == zero else bits_of(potentials[np.uint32(entry - one)])
+                second = bits_of(potentials[entry]) if entry < count else zero
+                third = bits_of(potentials[np.uint32(entry + one)]) if np.uint32(entry + one) < count else zero
+                store(mailbox.shown, place, call, first, second, third)
             unit = np.uint32(unit + block)
 
     return cuda.jit(device=True)(reply)  # type: ignore[no-any-return]

@@ -10,12 +10,22 @@ import numpy.typing as npt
 import pytest
 
 from burstproof.engine.atomics import atomic_load, atomic_store, relax
-from burstproof.engine.cuda.host.loop_calls import LATE, LONGER, MANY, NOT_RUNNING, SLACK, loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_calls import (
+    FIRED_BITS,
+    LATE,
+    LONGER,
+    MANY,
+    NOT_RUNNING,
+    SLACK,
+    loop_calls,
+    write_packed,
+)
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     ANSWERS_LENGTH,
     BESIDE,
     CALL,
+    CANDIDATES_SHIFT,
     ENDED,
     LEAVE,
     MAIL_HEAD,
@@ -32,6 +42,8 @@ from burstproof.engine.stimulus import PackedStimulus
 pytestmark = pytest.mark.requirement("BE-20")
 
 ROOM, NEURONS, CALLS, CHUNKS, CHUNK, FEW_LINES = 300, 5000, 20_000, 3, 200, 2
+MORE = 30_000
+"""Candidates of a chunk beside what fires, so that their number takes all of its bits."""
 LINES = reply_lines(CHUNKS * CHUNK, CHUNK)
 NO_IDS, NO_AMOUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 VALID = np.ones(NEURONS, np.bool_)
@@ -45,6 +57,16 @@ Mail = npt.NDArray[np.int64]
 def counts_of(found: int) -> list[int]:
     """How many neurons fire in each chunk where the amounts add up to ``found``."""
     return [(found + 61 * chunk) % CHUNK for chunk in range(CHUNKS)]
+
+
+def candidates_of(found: int) -> int:
+    """How many candidates there are then: ``MORE`` in each chunk beside what fires."""
+    return sum(counts_of(found)) + MORE * CHUNKS
+
+
+def answer_of(found: int) -> int:
+    """The answer to a call whose amounts add up to ``found``."""
+    return candidates_of(found) << FIRED_BITS | sum(counts_of(found))
 
 
 def _reader() -> Callable[[Mail, Mail, Mail], None]:
@@ -63,7 +85,8 @@ def _reader() -> Callable[[Mail, Mail, Mail], None]:
             place = 2 * (((unit // in_line) * CHUNKS + chunk) * in_line + unit % in_line)
             low = chunk * CHUNK + 3 * unit - 1
             replies[place + 1] = (low + 1) | ((low + 2) << 32)
-            atomic_store(replies, place, number | ((count if unit == 0 else low) << 32))
+            head = count | ((count + MORE) << CANDIDATES_SHIFT)
+            atomic_store(replies, place, number | ((head if unit == 0 else low) << 32))
 
     @njit(nogil=True)
     def read(mail, answers, replies):  # type: ignore[no-untyped-def]
@@ -126,14 +149,15 @@ def test_every_call_is_read_whole() -> None:
     thread = threading.Thread(target=read, args=(mail, answers, replies), daemon=True)
     thread.start()
     try:
-        assert settled(calls.wait, LATE, answers, replies, 1, fired) == sum(counts_of(0))
+        assert settled(calls.wait, LATE, answers, replies, 1, fired) == answer_of(0)
         for number in range(2, CALLS):
             place = number % len(given)
             assert calls.post(addresses, *given[place], number)
             found = calls.wait(answers, replies, number, CHUNKS, fired)
             if found == LATE:
                 found = settled(calls.wait, found, answers, replies, number, fired)
-            assert np.array_equal(fired[:found], want[place]), f"call {number}"
+            assert found == answer_of(sums[place]), f"call {number}"
+            assert np.array_equal(fired[: found & MANY], want[place]), f"call {number}"
     finally:
         mail[CALL] = LEAVE
         thread.join(PATIENCE_S)
@@ -158,12 +182,13 @@ def test_a_longer_list_than_there_are_lines_is_said_to_be_one() -> None:
     answers[STATUS] = RUNNING
     few = replies[: (2 << UNIT_BITS) * CHUNKS * FEW_LINES]
     heads = np.arange(CHUNKS) * (2 << UNIT_BITS)
-    few[heads] = 7 | np.array([1, 3 * FEW_LINES << UNIT_BITS, 2]) << 32
+    counts, candidates = np.array([1, 3 * FEW_LINES << UNIT_BITS, 2]), np.array([7, 199, 2])
+    few[heads] = 7 | (counts | candidates << CANDIDATES_SHIFT) << 32
     few[heads + 1] = 5
-    assert calls.wait(answers, few, 7, CHUNKS, fired) == MANY
-    few[heads[1]] = 7 | 2 << 32
+    assert calls.wait(answers, few, 7, CHUNKS, fired) == 208 << FIRED_BITS | MANY
+    few[heads[1]] = 7 | (2 | 199 << CANDIDATES_SHIFT) << 32
     few[heads + 1] = [5 | 6 << 32, 7 | 8 << 32, 9 | 10 << 32]
-    assert calls.wait(answers, few, 7, CHUNKS, fired) == 5
+    assert calls.wait(answers, few, 7, CHUNKS, fired) == 208 << FIRED_BITS | 5
     assert fired[:5].tolist() == [5, 7, 8, 9, 10]
     assert calls.wait(answers, few, 7, CHUNKS, fired[: 4 + SLACK]) == LONGER
     few[heads[2]] = 6

@@ -50,7 +50,7 @@ def association() -> Association:
 def test_divisors_count_synapses_that_appear_and_go() -> None:
     one = association()
     degrees = Degrees(network_of((PlasticMapping(NONE),), 0), [one])
-    one.made.add_missing([0, 3], [2, FIRST_MEMORY_ID], np.float32(1), np.float32(1))
+    one.made.add_missing([0, 3], np.array([2, FIRST_MEMORY_ID]), np.float32(1), np.float32(1))
     assert [degrees.divisor(source) for source in (0, 1, 3, FIRST_MEMORY_ID)] == [3, 1, 2, 1]
     one.remove([FIRST_MEMORY_ID])
     assert [degrees.divisor(source) for source in (0, 1, 3)] == [2, 1, 1]
@@ -60,7 +60,8 @@ def test_more_synapses_onto_a_neuron_than_its_sums_hold_are_refused() -> None:
     """Counted only once more were made than one neuron has room for."""
     one = association()
     degrees, most = Degrees(network_of((PlasticMapping(NONE),), 0), [one]), MOST_NEW_SYNAPSES
-    for targets, sources in ((2, most), (3, most)):
-        degrees.grew(sum(one.made.add_missing(range(sources), [targets], np.float32(1), np.float32(1)).values()))
+    for target, sources in ((2, most), (3, most)):
+        made = one.made.add_missing(range(sources), np.array([target]), np.float32(1), np.float32(1))
+        degrees.grew(sum(made.values()))
     with pytest.raises(NetworkError, match="neuron 3"):
-        degrees.grew(sum(one.made.add_missing([most], [3], np.float32(1), np.float32(1)).values()))
+        degrees.grew(sum(one.made.add_missing([most], np.array([3]), np.float32(1), np.float32(1)).values()))
