@@ -14,6 +14,7 @@ from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from suites.support.parity import backends
 from suites.support.parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
+from suites.support.parity.queue_checks import differs_as_chosen
 from suites.support.parity.simulator_check import checks, recordings_differ
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-7", "ST-5"), pytest.mark.gate("gpu")]
@@ -27,6 +28,13 @@ OWN_CHECKS = [(name, check) for name, check in checks() if not name.startswith((
 def test_device(check: Callable[[], list[str]]) -> None:
     """What the simulator is asked, asked of the device."""
     assert check() == []
+
+
+@pytest.mark.parametrize("per_row", [7, 300])
+@pytest.mark.parametrize("delay", [1, 16, 34, 64])
+def test_queues_as_chosen(delay: int, per_row: int) -> None:
+    """Queues and buckets of the shapes that networks of 5 M neurons have."""
+    assert differs_as_chosen(delay, per_row) == []
 
 
 @pytest.mark.parametrize("streams", [1, 2, 4])

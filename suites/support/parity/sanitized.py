@@ -10,6 +10,7 @@ import sys
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.replay import replay
 from suites.support.parity.backends import Backend
+from suites.support.parity.queue_checks import differs_as_chosen, queues_of
 from suites.support.parity.recordings import recording
 
 RECORDINGS = "recordings"
@@ -44,6 +45,8 @@ def replayed() -> str:
     create = Backend("cuda", cuda=CudaOptions()).create
     found = {name: replay(recording(name), create) for name in _TRACES}
     differ = [f"{name}: {result.first}" for name, result in found.items() if not result.agrees]
+    with queues_of(room=20):
+        differ += [f"queues: {problem}" for problem in differs_as_chosen(delay=5, per_row=30)]
     return "; ".join(differ) or "all agree"
 
 

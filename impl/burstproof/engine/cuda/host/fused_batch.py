@@ -115,7 +115,7 @@ class FusedLaunches:
         elif variant.recalled:
             yield kernels.recall(values)
         if variant.long_rows:
-            blocks = kernels.full_grid(_LONG_ROW_BLOCK) // 4
+            blocks = kernels.full_grid(_LONG_ROW_BLOCK)
             yield kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, variant.overlapped)
         if variant.extras.modulators and not variant.makes_factors:
             yield kernels.modulate(values, variant.overlapped)

@@ -182,8 +182,10 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
         while low < latest:
             rows_here = min(np.uint32((latest - low + blocks - one) // blocks), most)
             cuda.syncthreads()
-            if thread < ages:
-                places[thread] = zero
+            age = thread
+            while age < ages:
+                places[age] = zero
+                age = np.uint32(age + block)
             own = thread
             while own < rows_here:
                 store[own] = source_at(burst, np.uint32(low + own * blocks), network, recall)
@@ -191,14 +193,16 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
             cuda.syncthreads()
             place_rows(rows_here, places, store, recall)
             cuda.syncthreads()
-            if thread < ages:
+            age = thread
+            while age < ages:
                 begin = np.uint32(rows_here * per_row_kept)
-                for age in range(np.uint32(thread)):
-                    begin = np.uint32(begin + places[age] * each)
-                begins[thread] = begin
-                if places[thread] > zero:
-                    due = np.uint32(np.uint32(burst + one + thread) & count_turns)
-                    firsts[thread] = cuda.atomic.add(queue.bucket_counts, due, places[thread])
+                for earlier in range(age):
+                    begin = np.uint32(begin + places[earlier] * each)
+                begins[age] = begin
+                if places[age] > zero:
+                    due = np.uint32(np.uint32(burst + one + age) & count_turns)
+                    firsts[age] = cuda.atomic.add(queue.bucket_counts, due, places[age])
+                age = np.uint32(age + block)
             cuda.syncthreads()
             order_rows(rows_here, begins, store, rows)
             cuda.syncthreads()
