@@ -30,11 +30,11 @@ def test_device(check: Callable[[], list[str]]) -> None:
     assert check() == []
 
 
-@pytest.mark.parametrize("per_row", [7, 300])
+@pytest.mark.parametrize(("per_row", "integers"), [(7, True), (20, False), (300, True)])
 @pytest.mark.parametrize("delay", [1, 16, 34, 64])
-def test_queues_as_chosen(delay: int, per_row: int) -> None:
+def test_queues_as_chosen(delay: int, per_row: int, integers: bool) -> None:
     """Queues and buckets of the shapes that networks of 5 M neurons have."""
-    assert differs_as_chosen(delay, per_row) == []
+    assert differs_as_chosen(delay, per_row, integers) == []
 
 
 @pytest.mark.parametrize("streams", [1, 2, 4])

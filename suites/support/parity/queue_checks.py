@@ -50,14 +50,15 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
         yield
 
 
-def differs_as_chosen(delay: int, per_row: int) -> list[str]:
+def differs_as_chosen(delay: int, per_row: int, integers: bool = True) -> list[str]:
     """What is wrong with the queues of 20 000 neurons, of the shapes that large networks have, beside the CPU engine.
 
     In one burst everything fires.
     """
     from burstproof.engine.cpu.engine import CpuEngine
 
-    mix = Mix("queues", 31, neurons=20_000, synapses=20_000 * per_row, largest_delay=delay, bursts=delay + 40)
+    synapses, bursts = 20_000 * per_row, delay + 40
+    mix = Mix("queues", 31, 20_000, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
     network, options = mixed_network(mix), mixed_options(mix)
     everything = {20: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
     plan = {**mixed_plan(mix, network), **everything}
