@@ -10,15 +10,8 @@ import numpy.typing as npt
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import (
-    FIRED_BITS,
-    MANY,
-    UNSUITED,
-    limits_of,
-    loop_calls,
-    write_nothing,
-    write_packed,
-)
+from burstproof.engine.cuda.host.loop_calls import limits_of, loop_calls, write_nothing, write_packed
+from burstproof.engine.cuda.host.loop_codes import FIRED_BITS, MANY, UNSUITED
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus

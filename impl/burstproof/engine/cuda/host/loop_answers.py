@@ -16,7 +16,7 @@ from numba.core.typing import Context
 from numba.extending import intrinsic
 
 from burstproof.engine.atomics import Intrinsic, Values
-from burstproof.engine.cuda.host.loop_calls import FIRED_BITS, LATE, LONGER, MANY, NOT_RUNNING, SLACK
+from burstproof.engine.cuda.host.loop_codes import FIRED_BITS, LATE, LONGER, MANY, NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import (
     CANDIDATES_SHIFT,
     COUNT_BITS,

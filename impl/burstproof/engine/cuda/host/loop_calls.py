@@ -19,23 +19,11 @@ from burstproof.engine.cuda.kernels.mailbox import (
     MAIL_HEAD,
     MOST_ENTRIES,
     NUMBER_SHIFT,
-    UNIT_BITS,
 )
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
-
-UNSUITED, LATE, NOT_RUNNING, LONGER = -1, -2, -3, -4
-"""Instead of an answer: the stimulus is not one for the shortest way, the answer is not there yet, the kernel ended
-before it saw the call, or the answer is longer than the list."""
-
-FIRED_BITS = 32
-"""An answer: the number of firings in so many bits, above them that of the candidates."""
-MANY = (1 << FIRED_BITS) - 1
-"""Instead of a number of firings: more of them than there is room for in the replies."""
-SLACK = 3 << UNIT_BITS
-"""Elements that a list needs behind its last firing: it is written line by line."""
 
 _ODD = np.iinfo(np.int64).min
 
@@ -82,8 +70,8 @@ class LoopCalls(NamedTuple):
     ``post(addresses, ids, amounts, forced, number)`` puts a call into the mail, or returns ``False`` if its stimulus is
     not one for the shortest way; ``addresses`` are what ``borrow(mail, valid, limits)`` returns. ``ring(mail, number,
     amounts, forced)`` does so with a stimulus that lies in the mail already. ``wait(answers, replies, number, chunks,
-    fired)`` leaves what fired in ``fired`` and returns an answer, or one of the numbers above. ``pick(fired, count,
-    wanted, chosen)`` -> how many of the first ``count`` are wanted, which it copies.
+    fired)`` leaves what fired in ``fired`` and returns an answer, or what ``host.loop_codes`` has instead.
+    ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count`` are wanted, which it copies.
     """
 
     borrow: Callable[..., npt.NDArray[np.int64]]

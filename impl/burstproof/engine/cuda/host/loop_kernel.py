@@ -13,7 +13,7 @@ from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.host.fused_batch import FusedBatch
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
-from burstproof.engine.cuda.host.loop_calls import NOT_RUNNING, SLACK
+from burstproof.engine.cuda.host.loop_codes import NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import (
     ANSWERS_LENGTH,
     CALL,

@@ -59,17 +59,18 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
         lengths = cuda.shared.array(room, np.uint32)
         ends = cuda.shared.array(room, np.uint32)
         thread, lists = np.uint32(cuda.threadIdx.x), np.uint32(longest - ahead)
-        if thread < lists:
-            length = latest
-            if thread > zero:
-                length = recall.recalled_counts[np.uint32(burst - thread) & turns]
-            lengths[thread] = length
+        block, own = np.uint32(cuda.blockDim.x), thread
+        while own < lists:
+            lengths[own] = recall.recalled_counts[np.uint32(burst - own) & turns] if own > zero else latest
+            own = np.uint32(own + block)
         cuda.syncthreads()
-        if thread < lists:
+        own = thread
+        while own < lists:
             total = zero
-            for earlier in range(np.uint32(thread + one)):
+            for earlier in range(np.uint32(own + one)):
                 total = np.uint32(total + lengths[earlier])
-            ends[thread] = total
+            ends[own] = total
+            own = np.uint32(own + block)
         cuda.syncthreads()
         total = ends[np.uint32(lists - one)]
         item, items = np.uint32(cuda.grid(1)) // team, np.uint32(cuda.gridsize(1)) // team

@@ -10,16 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from burstproof.engine.atomics import atomic_load, atomic_store, relax
-from burstproof.engine.cuda.host.loop_calls import (
-    FIRED_BITS,
-    LATE,
-    LONGER,
-    MANY,
-    NOT_RUNNING,
-    SLACK,
-    loop_calls,
-    write_packed,
-)
+from burstproof.engine.cuda.host.loop_calls import loop_calls, write_packed
+from burstproof.engine.cuda.host.loop_codes import FIRED_BITS, LATE, LONGER, MANY, NOT_RUNNING, SLACK
 from burstproof.engine.cuda.kernels.mailbox import (
     AMOUNTS_SHIFT,
     ANSWERS_LENGTH,
