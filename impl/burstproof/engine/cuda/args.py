@@ -291,8 +291,8 @@ class Log(NamedTuple):
 class Chunks(NamedTuple):
     """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up.
 
-    ``pieces`` are those of long rows that fired, source and part of each; ``piece_counts`` how many there are in bursts
-    of even and of odd number.
+    ``pieces`` are those of long rows that fired, two words each (``kernels.rows.make_load_piece``); ``piece_counts``
+    how many there are in bursts of even and of odd number.
     """
 
     chunk_counts: Ids

@@ -157,7 +157,7 @@ def make_send_over_link(variant: Variant) -> Callable[..., Any]:
 
 
 def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(piece, start, end, slot, ...)`` as ``kernels.rows.make_send_piece``, of a row in host memory.
+    """``send_piece(piece, where, slot, ...)`` as ``kernels.rows.make_send_piece``, of a row in host memory.
 
     Pieces start at whole lines, so that the last one of a row takes what is left, up to a line more than the others.
     """
@@ -165,9 +165,7 @@ def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
     line, chunk, length = np.int64(line_entries(variant)), np.int64(CHUNK), np.int64(LONG_ROW)
     lanes, warp = np.uint32(WARP - 1), np.uint32(WARP)
 
-    def send_piece(
-        piece: np.uint64, start: np.unsignedinteger, end: np.unsignedinteger, slot: np.uint32, rows: Rows, fcl: Fcl
-    ) -> None:
+    def send_piece(piece: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
         source, part = np.uint32(piece >> np.uint64(32)), np.uint32(piece & np.uint64(0xFFFFFFFF))
         begin, last = np.int64(rows.offsets[source]), np.int64(rows.offsets[np.uint32(source + np.uint32(1))])
         low = np.int64(begin - begin % line + np.int64(part) * length)

@@ -175,45 +175,30 @@ def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
 
 
 def make_load_piece() -> Callable[..., Any]:
-    """``load_piece(item, count, chunks)`` -> uint64: piece number ``item``, if there are more; else 0."""
+    """``load_piece(item, count, chunks)`` -> uint64, uint64: piece number ``item``, if there are more; else 0.
+
+    A piece is its source times 2^32, plus its number in the row, and where it lies: its first entry times twice
+    ``LONG_ROW``, plus its length. Whoever sends rows in host memory finds them there.
+    """
 
     def load_piece(item: np.uint32, count: np.uint32, chunks: Chunks) -> Any:
         if item < count:
-            return np.uint64(chunks.pieces[item])
-        return np.uint64(0)
+            at = np.uint64(np.uint64(2) * np.uint64(item))
+            return np.uint64(chunks.pieces[at]), np.uint64(chunks.pieces[at + np.uint64(1)])
+        return np.uint64(0), np.uint64(0)
 
     return cuda.jit(device=True)(load_piece)  # type: ignore[no-any-return]
 
 
-def make_find_piece(variant: Variant) -> Callable[..., Any]:
-    """``find_piece(piece, rows)``: first entry of a piece of a long row, and the one after its last.
-
-    A piece is the source times 2^32, plus the number of the piece of ``LONG_ROW`` entries in its row. Whoever sends
-    rows in host memory finds it there.
-    """
-    offset, length, one = variant.offset, variant.offset(LONG_ROW), np.uint32(1)
-    upper, low = np.uint64(32), np.uint64(0xFFFFFFFF)
-
-    def find(piece: np.uint64, rows: Rows) -> Any:
-        source = np.uint32(piece >> upper)
-        start = offset(rows.offsets[source] + offset(piece & low) * length)
-        return start, min(offset(start + length), offset(rows.offsets[np.uint32(source + one)]))
-
-    def later(piece: np.uint64, rows: Rows) -> Any:
-        return offset(0), offset(0)
-
-    return cuda.jit(device=True)(later if variant.streamed else find)  # type: ignore[no-any-return]
-
-
 def make_send_piece(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(piece, start, end, slot, rows, fcl)``: a piece of a long row, where it was found, by a block."""
+    """``send_piece(piece, where, slot, rows, fcl)``: a piece of a long row, by a block; see ``make_load_piece``."""
     send_part, offset, upper = make_send_part(variant), variant.offset, np.uint64(32)
+    per_entry = np.uint64(2 * LONG_ROW)
 
-    def send_piece(
-        piece: np.uint64, start: np.unsignedinteger, end: np.unsignedinteger, slot: np.uint32, rows: Rows, fcl: Fcl
-    ) -> None:
+    def send_piece(piece: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+        start, length = offset(where // per_entry), offset(where % per_entry)
         entry, block = offset(start + offset(cuda.threadIdx.x)), np.uint32(cuda.blockDim.x)
-        send_part(np.uint32(piece >> upper), entry, end, block, slot, rows, fcl)
+        send_part(np.uint32(piece >> upper), entry, offset(start + length), block, slot, rows, fcl)
 
     return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]
 
@@ -221,10 +206,9 @@ def make_send_piece(variant: Variant) -> Callable[..., Any]:
 def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable[..., None]:
     """``send_long(...)``: the pieces of long rows that the burst of the turn fired, a block a piece.
 
-    A block loads its first two before it knows how many there are, and while it sends one, it finds the next.
+    A block loads its first before it knows how many there are, and the next one while it sends one.
     """
-    one, find_piece, stay = np.uint32(1), make_find_piece(variant), make_stay()
-    nowhere, load_piece = variant.offset(0), make_load_piece()
+    one, load_piece, stay = np.uint32(1), make_load_piece(), make_stay()
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
 
     def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
@@ -232,20 +216,17 @@ def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable
         let_next_start()
         wait_for_last()
         index, origin, slot = report[INDEX], np.uint32(report[ORIGIN]), np.uint32(report[CONSUMED])
-        even, odd, room = chunks.piece_counts[0], chunks.piece_counts[1], np.uint32(chunks.pieces.size)
-        piece, following = load_piece(item, room, chunks), load_piece(np.uint32(item + step), room, chunks)
+        even, odd, room = chunks.piece_counts[0], chunks.piece_counts[1], np.uint32(chunks.pieces.size // 2)
+        piece, where = load_piece(item, room, chunks)
         stay()
         count = odd if np.uint32(origin + turn.place + one) & one else even
-        if index != np.int64(turn.place) or item >= count:
+        if index != np.int64(turn.place):
             return
-        start, end = find_piece(piece, rows)
         while item < count:
             item = np.uint32(item + step)
-            third, next_start, next_end = load_piece(np.uint32(item + step), count, chunks), nowhere, nowhere
-            if item < count:
-                next_start, next_end = find_piece(following, rows)
+            following, following_where = load_piece(item, count, chunks)
             stay()
-            send_piece(piece, start, end, slot, rows, fcl)
-            piece, following, start, end = following, third, next_start, next_end
+            send_piece(piece, where, slot, rows, fcl)
+            piece, where = following, following_where
 
     return send_long

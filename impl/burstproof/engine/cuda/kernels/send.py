@@ -43,12 +43,13 @@ def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
         chunks: Chunks,
         fcl: Fcl,
     ) -> None:
-        length = zero
+        start, length = np.uint64(0), zero
         if long_rows:
-            length = np.uint32(rows.offsets[np.uint32(source + one)] - rows.offsets[source])
+            start = np.uint64(rows.offsets[source])
+            length = np.uint32(np.uint64(rows.offsets[np.uint32(source + one)]) - start)
         if long_rows and length > long_row:
             if part == zero:
-                note(source, length, burst, chunks)
+                note(source, start, length, burst, chunks)
         else:
             send_row(source, part, slot, rows, fcl)
         if clamps and part == zero and rows.clamped_sources[source] != 0:
@@ -58,14 +59,16 @@ def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
 
 
 def make_note() -> Callable[..., Any]:
-    """``note(source, length, burst, chunks)``: leave a long row to ``send_long``, in pieces."""
+    """``note(source, start, length, burst, chunks)``: leave a row to ``send_long``, see ``rows.make_load_piece``."""
+    most, two, parity = np.uint32(LONG_ROW), np.uint64(2), np.uint32(1)
 
-    def note(source: np.uint32, length: np.uint32, burst: np.uint32, chunks: Chunks) -> None:
-        parts = np.uint32((length + np.uint32(LONG_ROW - 1)) // np.uint32(LONG_ROW))
-        place = np.uint32(cuda.atomic.add(chunks.piece_counts, np.uint32(burst & np.uint32(1)), parts))
+    def note(source: np.uint32, start: np.uint64, length: np.uint32, burst: np.uint32, chunks: Chunks) -> None:
+        parts = np.uint32((length + most - parity) // most)
+        at = np.uint64(np.uint64(cuda.atomic.add(chunks.piece_counts, np.uint32(burst & parity), parts)) * two)
         for part in range(parts):
-            chunks.pieces[np.uint32(place + np.uint32(part))] = np.uint64(
-                (np.uint64(source) << np.uint64(32)) | np.uint64(part)
-            )
+            piece = np.uint64((np.uint64(source) << np.uint64(32)) | np.uint64(part))
+            own = min(length, most)
+            chunks.pieces[at], chunks.pieces[at + np.uint64(1)] = piece, np.uint64(start * two * most + own)
+            at, start, length = np.uint64(at + two), np.uint64(start + np.uint64(own)), np.uint32(length - own)
 
     return cuda.jit(device=True)(note)  # type: ignore[no-any-return]

@@ -260,7 +260,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("chunk_ids", sizes.neurons)
     specs.add("chunk_potentials", sizes.neurons)
     specs.add("piece_counts", 2, variant.long_rows)
-    specs.add("pieces", sizes.pieces, variant.long_rows)
+    specs.add("pieces", 2 * sizes.pieces, variant.long_rows)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
     if variant.recalled or variant.calendar:
