@@ -32,6 +32,8 @@ _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
 """Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
+_LEAST_BUCKETED_SLOT, _LEAST_WIDE_SLOT = 15 << 20, 11 << 20
+"""The same with delays put off to buckets, in words of up to 32 bits and of 64."""
 _MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
 """Without delays, queues were also faster for so many neurons if sums have more bits than this; for 1 M slower."""
 _MOST_ENTRIES = 1 << 32
@@ -45,7 +47,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own.
     """
     variant = without_queues(variant)
-    if variant.fused is None or not _pays(variant, sizes):
+    buckets = buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
+    if variant.fused is None or not _pays(variant, sizes, buckets=buckets):
         return variant
     low_bits = _low_bits(variant, sizes)
     wide = variant.contribution_bits > 32 - LOCAL_BITS and not variant.palette
@@ -62,7 +65,7 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
     room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
     queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
-    if buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES:
+    if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
     return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
@@ -89,13 +92,15 @@ def block_bytes(variant: Variant) -> int:
     return max(owning, variant.queues.bin_bytes + _SORTING_BYTES)
 
 
-def _pays(variant: Variant, sizes: NetworkSizes) -> bool:
+def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
     if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
         return False
     slot = sizes.neurons * variant.word.bits // 8
     many = sizes.neurons >= _MANY_NEURONS and variant.word.bits > _NARROW_BITS
     if sizes.ring > 2:
-        return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= _LEAST_DELAYED_SLOT)
+        bucketed = _LEAST_WIDE_SLOT if variant.word.bits == 64 else _LEAST_BUCKETED_SLOT
+        least = bucketed if buckets else _LEAST_DELAYED_SLOT
+        return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= least)
     return not variant.extras and (many or slot >= _LEAST_SLOT)
 
 

@@ -42,6 +42,7 @@ INHIBITION: dict[str, Any] = {"types": 1, "weights": 200.0}
 DELAYS = {**INHIBITION, "delay_bursts": 16}
 FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
 VARIED = {**DELAYS, "weights": np.arange(1.0, 129.0, 8.0)}
+VARIED_FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 16)}
 """Two contributions of each neuron, which differ."""
 
 
@@ -54,11 +55,15 @@ VARIED = {**DELAYS, "weights": np.arange(1.0, 129.0, 8.0)}
         (5 * _MILLION, DELAYS, False),
         (20 * _MILLION, DELAYS, False),
         (_MILLION, FRACTIONS, False),
+        (2 * _MILLION, FRACTIONS, False),
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
         (60 * _MILLION, FRACTIONS, False),
-        (4 * _MILLION, VARIED, False),
+        (3 * _MILLION, VARIED, False),
+        (4 * _MILLION, VARIED, True),
         (5 * _MILLION, VARIED, True),
+        (_MILLION, VARIED_FRACTIONS, False),
+        (2 * _MILLION, VARIED_FRACTIONS, True),
         (20 * _MILLION, VARIED, True),
     ],
 )
@@ -71,7 +76,7 @@ def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, 
         assert (queues.owners - 1) * queues.span < neurons <= queues.owners * queues.span
         assert block_bytes(variant) <= _SHARED_BYTES
         assert variant.recalled == synapses.get("delay_bursts", 1)
-        assert queues.wide is (synapses is FRACTIONS)
+        assert queues.wide is any(synapses is fractions for fractions in (FRACTIONS, VARIED_FRACTIONS))
 
 
 def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() -> None:
