@@ -120,10 +120,10 @@ def is_quick(positional: Sequence[str]) -> bool:
 def of_one_sitting(positional: Sequence[str]) -> list[str]:
     """Those arguments of a session that belong to one start of the runner, not to the plan: a second start has them."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in ("--workers", "--time-limit"):
-        parser.add_argument(name)
+    for name in ("--workers", "--time-limit", "--first"):
+        parser.add_argument(name, action="append", default=[])
     found = vars(parser.parse_known_args(list(positional))[0])
-    return [f"--{name.replace('_', '-')}={value}" for name, value in found.items() if value is not None]
+    return [f"--{name.replace('_', '-')}={value}" for name, values in found.items() for value in values]
 
 
 def _planned(positional: Sequence[str]) -> list[str]:

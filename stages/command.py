@@ -126,6 +126,13 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
         metavar="S",
         help=f"begin no case after S seconds; where some are left, exit with {TO_BE_CONTINUED}: go on with --resume",
     )
+    run.add_argument(
+        "--first",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="begin each stage with the cases that have TEXT in their names; again for those that come next",
+    )
     kinds = run.add_mutually_exclusive_group()
     for kind, what in ((THOROUGH, "all that CI runs"), (NIGHTLY, "also what takes longer than CI may")):
         kinds.add_argument(
@@ -172,7 +179,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             folder.write_plan(asked, options.targets)
         console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
         how = _carried(options)
-        runner = Runner(root, folder, console, plan, options.workers, lock, until_s, how)
+        runner = Runner(root, folder, console, plan, options.workers, lock, until_s, how, tuple(options.first))
         return _carried_out(runner, options.only)
 
 
@@ -212,7 +219,7 @@ def _carried(options: argparse.Namespace) -> tuple[str, ...]:
     """Options that say how this start of the runner carries out the plan."""
     workers = () if options.workers == MOST_WORKERS else ("--workers", str(options.workers))
     limit = () if math.isinf(options.time_limit) else ("--time-limit", f"{options.time_limit:g}")
-    return (*workers, *limit)
+    return (*workers, *limit, *(part for text in options.first for part in ("--first", text)))
 
 
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:

@@ -44,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
     group.addoption("--bp-until", metavar="S", type=float, default=None, help="begin no case at S or later (monotonic)")
     group.addoption("--bp-stage-end", metavar="S", type=float, default=None, help="begin no case that may outlast S")
+    group.addoption("--bp-first", metavar="TEXT", action="append", default=[], help="begin with cases of such names")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
 
@@ -103,12 +104,15 @@ def pytest_collection() -> Generator[None, object, object]:
             gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse cases whose markers mean nothing, and ids that nobody can read."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse cases whose markers mean nothing, and ids that nobody can read; put those first that were asked for."""
     known = {row.id for row in load_requirements()}
     problems = [problem for item in items for problem in _marker_problems(item, known)]
     if problems:
         raise pytest.UsageError(*dict.fromkeys(problems))
+    first: list[str] = config.getoption("--bp-first")
+    items.sort(key=lambda item: next((place for place, text in enumerate(first) if text in item.nodeid), len(first)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

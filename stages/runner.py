@@ -55,6 +55,8 @@ class Runner:
         On the monotonic clock, in seconds: no stage and no case begins at that time or later.
     how : tuple of str
         Options of this start, for the record.
+    first : tuple of str
+        What is in the names of the cases that a stage begins with.
     """
 
     root: Path
@@ -65,6 +67,7 @@ class Runner:
     lock: int | None = None
     until_s: float = math.inf
     how: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
 
     def run(self, only: Sequence[str] = ()) -> RunRecord:
         """Run the stages that have not ended yet, or only the named ones of them, and write the record.
@@ -143,6 +146,7 @@ class Runner:
             workers=self.workers,
             lock=self.lock,
             until_s=self.until_s,
+            first=self.first,
         )
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)

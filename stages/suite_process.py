@@ -67,6 +67,7 @@ def run_suites(
     workers: int = MOST_WORKERS,
     lock: int | None = None,
     until_s: float = math.inf,
+    first: Sequence[str] = (),
 ) -> SuiteEnd:
     """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
 
@@ -91,10 +92,13 @@ def run_suites(
         A file descriptor that the supervisor keeps open, too.
     until_s : float
         On the monotonic clock, in seconds: no case begins at that time or later.
+    first : sequence of str
+        Cases whose names hold the first of these run before all others, those that hold the second come next.
     """
     began = time.monotonic()
     command = pytest_command(stage, root, files, gpu_free=gpu_free, plan=plan, workers=workers)
     command += [f"--bp-until={until_s!r}"] if until_s < math.inf else []
+    command += [f"--bp-first={text}" for text in first]
     continued = files.begun.is_file()
     deadline = began + stage.time_limit_s
     command += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []

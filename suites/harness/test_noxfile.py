@@ -92,13 +92,14 @@ def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("session", ["stages", "gpu_free"])
 def test_stage_1_has_its_own_environment_and_the_run_is_one(tmp_path: Path, session: str) -> None:
     """Two environments, one run folder: the second part resumes what the first began."""
-    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free", "--thorough", "--time-limit", "500")
+    sitting = ("--time-limit", "500", "--first", "20M", "--first=5M")
+    loaded = load_noxfile(tmp_path, session, "virtualenv", "--gpu-free", "--thorough", *sitting)
     first, second = loaded["runs"]
     run = first[first.index("--run") + 1]
     assert Path(run).name.startswith("named-after-the-set-up-")
     assert first[-2:] == ["--only", "stage1"]
     assert {"--gpu-free", "--thorough", "--time-limit"} <= set(first)
-    assert second == ["-m", "stages", "run", "--resume", run, "--time-limit=500"]
+    assert second == ["-m", "stages", "run", "--resume", run, "--time-limit=500", "--first=20M", "--first=5M"]
     assert loaded["installs"][0] == ["-e", ".[compile,test]"]
     assert loaded["installs"][1][1].startswith(".[test")
 

@@ -231,6 +231,13 @@ def test_both(backend): pass
     assert len(closed_gpu) == 1
 
 
+def test_cases_that_were_asked_for_come_first_and_all_of_them_run(pytester: pytest.Pytester) -> None:
+    source = MARK + "@pytest.mark.parametrize('size', ['1M', '5M', '20M', '100M'])\ndef test_row(size): pass\n"
+    order = ["test_row[20M]", "test_row[1M]", "test_row[5M]", "test_row[100M]"]
+    _, cases = run_suite(pytester, source, "--bp-first=[20M]", "--bp-first=nothing", "--bp-first=[1M]")
+    assert list(cases) == order
+
+
 def test_gates_are_not_evaluated_where_no_case_has_one(pytester: pytest.Pytester, closed_gpu: list[int]) -> None:
     result, _ = run_suite(pytester, MARK + "def test_it(): pass")
     result.assert_outcomes(passed=1)
