@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -68,9 +69,17 @@ def print_problems(checks: Mapping[str, Callable[[], list[str]]], names: Sequenc
     from suites.support.simulated_blocks import quick_blocks
 
     with quick_blocks(), _recording() as executed:
-        problems = {name: check() for name, check in checks.items() if not names or name in names}
+        problems = {name: _problems_of(check) for name, check in checks.items() if not names or name in names}
     print(json.dumps({"problems": problems, "executed": sorted(executed)}))
     return 0
+
+
+def _problems_of(check: Callable[[], list[str]]) -> list[str]:
+    """What is wrong by ``check``; one that raises has a problem, and the others go on."""
+    try:
+        return check()
+    except Exception:
+        return [traceback.format_exc()]
 
 
 @contextmanager
