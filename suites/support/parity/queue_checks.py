@@ -35,7 +35,7 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
     ``bins``: bytes of a block's bins.
     """
     chosen = {
-        "queues._pays": lambda variant, sizes: sizes.static_entries > 0,
+        "queues._pays": lambda variant, sizes, buckets: sizes.static_entries > 0,
         "queues._OWNERS": 3,
         "queues._BIN_BYTES": bins,
         "queues._SHAPE": FusedShape(32, 1),
@@ -114,6 +114,27 @@ def check_queues_per_owner() -> list[str]:
         plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
         problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+    return problems
+
+
+def check_queues_of_places() -> list[str]:
+    """Places of contributions in a palette, which no word has room for: uploaded, made by the device, without room."""
+    from burstproof.engine.cuda.engine import CudaEngine
+
+    problems, mix = [], _small("fractions, delays to 7", 7)
+    made = SyntheticSpec(90, 9, seed=3, threshold=0.4, weights=(1, 9), postsynaptic_potential=0.013, delays=(1, 3))
+    made = replace(made, inhibitory_fraction=0.3, initial_firing=0.3)
+    with mock.patch(f"{_PLAN}.entries._FEW_NEURONS", 0), mock.patch(f"{_PLAN}.entries.WORD_BITS", 1):
+        for room in (1 << 12, 3):
+            with queues_of(room):
+                packed = pack_network(mixed_network(mix), mixed_options(mix))
+                problems += ["there are no places"] * (not packed.variant.placed)
+                problems += [f"room for {room}: {problem}" for problem in _differs(mix)]
+        with queues_of(1 << 12), CudaEngine.from_spec(made) as engine:
+            plan = {1: Stimulus(forced=np.arange(0, made.neurons, 3, dtype=np.uint32))}
+            reference = ReferenceEngine.create(synthesize(made))
+            problems += ["the device makes no places"] * (not engine.devices.packed.variant.placed)
+            problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
     return problems
 
 

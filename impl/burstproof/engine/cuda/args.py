@@ -39,6 +39,7 @@ Kinds: TypeAlias = Annotated[npt.NDArray[Any], "kind"]
 Offsets: TypeAlias = Annotated[npt.NDArray[Any], "offset"]
 Targets: TypeAlias = Annotated[npt.NDArray[Any], "target"]
 Contributions: TypeAlias = Annotated[npt.NDArray[Any], "read_contribution"]
+Palette: TypeAlias = Annotated[npt.NDArray[Any], "contribution"]
 Delays: TypeAlias = Annotated[npt.NDArray[Any], "read_delay"]
 
 
@@ -127,11 +128,15 @@ class Network(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Synapses of constant contribution by source; padded rows lie in ``targets`` alone."""
+    """Synapses of constant contribution by source; padded rows lie in ``targets`` alone.
+
+    ``palette`` has the distinct contributions where entries hold places in it (``plan.entries``).
+    """
 
     offsets: Offsets
     targets: Targets
     contributions: Contributions
+    palette: Palette
     delays: Delays
     clamped_sources: Bytes
 
@@ -360,7 +365,7 @@ class Queues(NamedTuple):
     """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
 
     ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
-    tells which owners have some. ``contributions`` as in ``Rows``: a palette whose places entries may hold. Where later
+    tells which owners have some. ``palette`` is that of ``Rows``, whose places entries may hold. Where later
     contributions are put off to buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows;
     ``bucket_counts`` count those beyond it, too.
     """
@@ -368,7 +373,7 @@ class Queues(NamedTuple):
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
     queue_lengths: Ids
     queue_spills: Ids
-    contributions: Contributions
+    palette: Palette
     bucket_targets: Targets
     bucket_contributions: Contributions
     bucket_counts: Ids

@@ -323,7 +323,7 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
     variant = replace(shard.packed.variant, streamed=False)
     upload_neurons(shard.packed, device)
     if variant.palette:
-        device.write("contributions", _palette(spec, shard.packed.fixed_point).astype(variant.contribution))
+        device.write("palette", _palette(spec, shard.packed.fixed_point).astype(variant.contribution))
     stream = runtime.stream()
     buffers = {name: device.buffer(name) for name in Rows._fields} | {"row_counts": part.row_counts}
     if words and strategy is not None:

@@ -178,7 +178,7 @@ class DeviceState:
         variant, sizes, counts = self._variant, self._packed.sizes, self.read("calendar_counts")
         shift, room = calendar_shift(sizes, variant), calendar_room(sizes, variant)
         tiles = max(1, variant.calendar_tiles)
-        buffer, palette = self._buffers["calendar_words"], self.read("contributions") if variant.palette else None
+        buffer, palette = self._buffers["calendar_words"], self.read("palette") if variant.palette else None
         for tile in range(tiles):
             first = (burst % variant.calendar * tiles + tile) * room
             count = min(int(counts[burst % (2 * variant.calendar) * tiles + tile]), room)

@@ -15,7 +15,7 @@ from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLE
 from burstproof.engine.cuda.kernels.marks import marks_of
 from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
-from burstproof.engine.cuda.plan.entries import entry_words, palette_of
+from burstproof.engine.cuda.plan.entries import entry_words, palette_of, places_in
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.padded_rows import pad_rows
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
@@ -102,14 +102,17 @@ def _synapses(layout: Layout, variant: Variant) -> Contents:
 
 def _static(rows: StaticRows, variant: Variant) -> Contents:
     yield "offsets", rows.offsets
+    palette = palette_of(rows.contributions) if variant.palette else None
+    if palette is not None:
+        yield "palette", palette
     if variant.target_bits:
-        palette = palette_of(rows.contributions) if variant.palette else None
         yield "targets", entry_words(rows, variant.target_bits, palette)
-        if palette is not None:
-            yield "contributions", palette
     else:
         yield "targets", rows.targets
-        yield "contributions", first_of_rows(rows) if variant.uniform_rows else rows.contributions
+        if palette is not None:
+            yield "contributions", places_in(palette, rows.contributions)
+        else:
+            yield "contributions", first_of_rows(rows) if variant.uniform_rows else rows.contributions
     if rows.delays is not None:
         yield "delays", rows.delays
     if rows.clamped_sources is not None:

@@ -30,7 +30,7 @@ def make_amount_of(variant: Variant) -> Callable[..., Any]:
         return number(np.int32(word) >> shift)
 
     def looked_up(word: np.int32, rows: Rows) -> Any:
-        return number(rows.contributions[np.uint32(np.uint32(word) >> place_shift)])
+        return number(rows.palette[np.uint32(np.uint32(word) >> place_shift)])
 
     return cuda.jit(device=True)(looked_up if variant.palette else beside)  # type: ignore[no-any-return]
 

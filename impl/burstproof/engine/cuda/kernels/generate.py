@@ -147,7 +147,7 @@ def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> C
     target_of, weight_of, delay_of, type_of = generator.target, generator.weight, generator.delay, generator.type
     place_of, ranks, quantise = make_place(strategy), make_ranks(strategy), make_quantise()
     number, offset, delayed = variant.contribution, variant.offset, variant.delays
-    uniform_rows, counted = variant.uniform_rows, strategy is not None
+    uniform_rows, counted, column = variant.uniform_rows, strategy is not None, variant.column
     in_words, paletted, entry_of = variant.target_bits > 0, variant.palette, make_entry_of(variant)
     lowest, weights = (np.int32(number if paletted else 0) for number in integer_law(spec.weights))
     psp, width = np.float32(spec.postsynaptic_potential), np.uint32(ROW_THREADS)
@@ -178,15 +178,13 @@ def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> C
                     contribution = np.float32(weight_of(np.uint32(source), item) * psp)
                     units, _ = quantise(contribution, scale)
                     signed = number(-units if inhibitory else units)
-                    if in_words and paletted:
+                    entry = signed
+                    if paletted:
                         listed = np.int32(np.int32(weight_of(np.uint32(source), item)) - lowest)
-                        rows.targets[at] = entry_of(place, np.int32(listed + weights) if inhibitory else listed)
-                    elif in_words:
-                        rows.targets[at] = entry_of(place, signed)
-                    else:
-                        rows.targets[at] = place
+                        entry = np.int32(listed + weights) if inhibitory else listed
+                    rows.targets[at] = entry_of(place, entry) if in_words else place
                     if not uniform_rows and not in_words:
-                        rows.contributions[at] = signed
+                        rows.contributions[at] = column(entry)
                     elif uniform_rows and before == np.uint32(0):
                         rows.contributions[source] = signed
                     if delayed:

@@ -110,7 +110,7 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
         return np.uint32(entry & wide_low), number(np.int64(entry) >> wide_shift)
 
     def looked_up(entry: Any, queue: Queues) -> Any:
-        return np.uint32(entry & low), number(queue.contributions[np.uint32(entry >> place_shift)])
+        return np.uint32(entry & low), number(queue.palette[np.uint32(entry >> place_shift)])
 
     made = wide if queues.wide else looked_up if variant.palette else narrow
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
@@ -133,7 +133,7 @@ def _per_thread(variant: Variant, queues: OwnerQueues) -> int:
     return (_WIDE_PER_THREAD if queues.wide else _PER_THREAD) - int(variant.recalled > 1)
 
 
-def _stored(variant: Variant) -> type[np.signedinteger]:
+def _stored(variant: Variant) -> type[np.integer]:
     """Scalar type of a contribution as it is loaded: to widen it at once would be to wait for it at once."""
     return variant.accumulator if variant.uniform_rows else variant.read_contribution
 
@@ -280,7 +280,7 @@ def _make_told(variant: Variant) -> Callable[..., Any]:
     def looked_up(word: np.int32, value: Any) -> Any:
         return target_of(word), np.uint32(np.uint32(word) >> place_shift)
 
-    made = looked_up if variant.palette else beside if variant.target_bits else columns
+    made = columns if not variant.target_bits else looked_up if variant.palette else beside
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 

@@ -42,7 +42,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     """
     if variant.target_bits:
         return _make_send_words(variant)
-    delayed, uniform_rows, deliver = variant.rings, variant.uniform_rows, make_deliver(variant)
+    delayed, uniform_rows, placed, deliver = variant.rings, variant.uniform_rows, variant.placed, make_deliver(variant)
     number, offset, read_once = variant.accumulator, variant.offset, make_read_once()
 
     def place_of(entry: np.unsignedinteger, slot: np.uint32, following: np.uint64, rows: Rows, fcl: Fcl) -> Any:
@@ -57,6 +57,8 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     def amount_of(entry: np.unsignedinteger, shared: Amount, rows: Rows) -> Any:
         if uniform_rows:
             return shared
+        if placed:
+            return number(rows.palette[read_once(rows.contributions, entry)])
         return number(read_once(rows.contributions, entry))
 
     place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)

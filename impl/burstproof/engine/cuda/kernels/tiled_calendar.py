@@ -42,7 +42,7 @@ def _make_amount_of(variant: Variant) -> Callable[..., Any]:
         return number(high)
 
     def looked_up(high: Any, rows: Rows) -> Any:
-        return number(rows.contributions[np.uint32(high)])
+        return number(rows.palette[np.uint32(high)])
 
     return cuda.jit(device=True)(looked_up if variant.palette else itself)  # type: ignore[no-any-return]
 

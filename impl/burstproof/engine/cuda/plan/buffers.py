@@ -188,14 +188,15 @@ def _add_rows(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     entries = sizes.static_entries
     specs.add("offsets", sizes.neurons + 1)
     specs.add("targets", entries)
-    specs.add("contributions", _contributions_kept(sizes, variant), dtype=variant.contribution)
+    specs.add("contributions", _contributions_kept(sizes, variant), dtype=variant.column)
+    specs.add("palette", sizes.palette, variant.palette)
     specs.add("delays", entries, variant.delays, dtype=np.uint8)
     specs.add("clamped_sources", sizes.neurons, variant.clamps)
 
 
 def _contributions_kept(sizes: NetworkSizes, variant: Variant) -> int:
     if variant.target_bits:
-        return sizes.palette if variant.palette else 1
+        return 1
     return sizes.neurons if variant.uniform_rows else sizes.static_entries
 
 
@@ -279,7 +280,7 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         buckets = lists_kept(variant) if variant.queues.rows_put_off else 0
         specs.add("bucket_targets", buckets * bucket_room(sizes, variant), dtype=variant.target)
         amounts = 0 if variant.target_bits else buckets * bucket_room(sizes, variant)
-        specs.add("bucket_contributions", amounts, dtype=variant.contribution)
+        specs.add("bucket_contributions", amounts, dtype=variant.column)
         specs.add("bucket_counts", 2 * buckets)
 
 
@@ -294,7 +295,7 @@ def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
     """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or less."""
     if variant.queues is None or not variant.queues.rows_put_off:
         return 0
-    entry = 4 if variant.target_bits else 4 + variant.contribution_bits // 8
+    entry = 4 if variant.target_bits else 4 + np.dtype(variant.column).itemsize
     within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // lists_kept(variant)
     return max(1, min(within, max(_LEAST_ROOM, -(-sizes.static_entries // _BUCKET_SHARE))))
 

@@ -21,7 +21,7 @@ def _choices(packed: Packed) -> Iterator[str]:
     variant, sizes, layout = packed.variant, packed.sizes, packed.layout
     slot = slot_stride(sizes.neurons, variant) * without_queues(variant).word.bits / 8 / _MEGABYTE
     yield _word(packed)
-    if variant.target_bits:
+    if variant.target_bits or variant.palette:
         yield _entries(packed)
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
@@ -53,7 +53,8 @@ def _entries(packed: Packed) -> str:
     variant, sizes = packed.variant, packed.sizes
     if not variant.palette:
         return f"entries of rows in words of 32 bits, since {sizes.largest_contribution} fits beside a target"
-    return f"entries of rows in words of 32 bits, since only {sizes.palette} contributions differ"
+    entries = "places of 16 bits beside targets" if variant.placed else "words of 32 bits"
+    return f"entries of rows in {entries}, since only {sizes.palette} contributions differ"
 
 
 def _learning(packed: Packed) -> str:

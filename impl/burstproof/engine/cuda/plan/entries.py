@@ -1,7 +1,8 @@
 """Entries of rows as one word of 32 bits: a target in the low bits, above it a contribution or its place in a table.
 
 Where contributions are too wide, the table, a *palette*, holds each distinct one once. It is small enough for the L1
-cache. Rows are then read with one load an entry, and what a calendar notes is the entry as it lies.
+cache. Rows are then read with one load an entry, and what a calendar notes is the entry as it lies. Where the places
+do not fit beside a target either, they are a column of 16 bits.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from burstproof.engine.layout import StaticRows
 
 WORD_BITS = 32
+PLACE_BITS = 16
 LARGEST_PALETTE = 1 << 12
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: no load of a contribution waits for that of its entry."""
@@ -51,6 +53,17 @@ def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.s
         places = np.minimum(np.searchsorted(known, chunk), len(known) - 1)
         known = np.union1d(known, chunk[known[places] != chunk])
     return known if len(known) <= LARGEST_PALETTE else known[:0]
+
+
+def places_in(
+    palette: npt.NDArray[np.signedinteger], contributions: npt.NDArray[np.signedinteger]
+) -> npt.NDArray[np.uint16]:
+    """The places (P,) of ``contributions`` in the ``palette``, which has all of them."""
+    places = np.empty(len(contributions), np.uint16)
+    for start in range(0, len(places), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        places[part] = np.searchsorted(palette, contributions[part])
+    return places
 
 
 def entry_words(rows: StaticRows, target: int, palette: npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:

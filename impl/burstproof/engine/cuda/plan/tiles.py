@@ -7,7 +7,7 @@ from dataclasses import replace
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.columns import ALWAYS_READ, PARAMETERS
-from burstproof.engine.cuda.plan.entries import WORD_BITS, fits_beside, indexed_beside, target_bits
+from burstproof.engine.cuda.plan.entries import PLACE_BITS, WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
 
@@ -35,7 +35,7 @@ def sized(
     buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
     ``recalls`` its lists. Where one slot does, it is tiled, or a burst that recalls its lists has queues per owner.
     ``without`` names what it must not have. On one device, rows that are sent in one piece, through a calendar or
-    queues, have entries of one word where that has room.
+    queues, have entries of one word where that has room; through queues, else places of 16 bits in a palette.
     """
     skipped = {*PARAMETERS} - sizes.uniform - ALWAYS_READ
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
@@ -71,18 +71,20 @@ def sized(
     share = 1
     while share < min(per_pass, _WARP) and (tiles or recalled):
         share *= 2
-    if (tiles or recalled) and variant.queues is None:
+    if (tiles or recalled or variant.placed) and variant.queues is None:
         variant = replace(variant, target_bits=0, palette=False)
     return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
 
 
 def _with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
-    """``variant`` with entries of one word, where contributions differ and have room."""
+    """``variant`` with entries of one word, where contributions differ and have room, or with places in a palette."""
     bits = target_bits(sizes.neurons)
     beside = fits_beside(bits, sizes.largest_contribution)
-    if variant.uniform_rows or not (beside or indexed_beside(bits, sizes.palette)):
+    if variant.uniform_rows:
         return variant
-    return replace(variant, target_bits=bits, palette=not beside)
+    if beside or indexed_beside(bits, sizes.palette):
+        return replace(variant, target_bits=bits, palette=not beside)
+    return replace(variant, palette=sizes.palette > 0 and variant.contribution_bits > PLACE_BITS)
 
 
 def _with_calendar(variant: Variant, sizes: NetworkSizes, *, roomy: bool) -> Variant:

@@ -145,7 +145,8 @@ class Variant:
         An entry of a row is one word of 32 bits (``plan.entries``), so many of which are its target; 0 where targets
         and contributions are columns of their own.
     palette : bool
-        Above its target such a word has the place of its contribution in a table instead of the contribution itself.
+        Distinct contributions are kept once, in a table: an entry has the place of its contribution there, above its
+        target if it is one word, else in a column of 16 bits (``placed``).
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
@@ -268,9 +269,19 @@ class Variant:
         return types[self.contribution_bits]
 
     @property
-    def read_contribution(self) -> type[np.signedinteger]:
-        """Scalar type of what is read of the contributions: over the link in words of two."""
-        return np.int32 if self.streamed and packed_contributions(self) else self.contribution
+    def placed(self) -> bool:
+        """Whether the column of contributions has places in the palette."""
+        return self.palette and not self.target_bits
+
+    @property
+    def column(self) -> type[np.integer]:
+        """Scalar type of the column of contributions."""
+        return np.uint16 if self.placed else self.contribution
+
+    @property
+    def read_contribution(self) -> type[np.integer]:
+        """Scalar type of what is read of that column: over the link in words of two."""
+        return np.int32 if self.streamed and packed_contributions(self) else self.column
 
     @property
     def read_delay(self) -> type[np.integer]:
@@ -324,7 +335,7 @@ def lists_kept(variant: Variant) -> int:
 
 
 def in_columns(variant: Variant) -> bool:
-    """Whether each entry of a row has its contribution in a column beside the targets."""
+    """Whether each entry of a row has its contribution, or the place of that, in a column beside the targets."""
     return not (variant.uniform_rows or variant.target_bits)
 
 

@@ -32,6 +32,15 @@ def test_words_say_target_and_contribution(palette: bool, monkeypatch: pytest.Mo
     assert (entries.amounts_of(words, bits, table) == static.contributions).all()
 
 
+def test_places_say_which_contribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_CHUNK", 64)
+    contributions = np.random.default_rng(2).integers(-2047, 2048, 5000) * 10**9
+    table = entries.palette_of(contributions)
+    places = entries.places_in(table, contributions)
+    assert places.dtype == np.uint16
+    assert (table[places] == contributions).all()
+
+
 def test_a_palette_has_every_contribution_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_PROBE", 7)
     monkeypatch.setattr(entries, "_CHUNK", 100)

@@ -89,6 +89,28 @@ def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() 
     assert sized(many.variant, delayed, without=frozenset({CALENDAR})).queues is not None
 
 
+def test_few_contributions_are_places_where_words_have_no_room() -> None:
+    network = packed(20 * _MILLION, **VARIED_FRACTIONS)
+    assert network.variant.contribution_bits > 16
+    few = network.sized(network.variant, sizes=replace(network.sizes, palette=500))
+    queues, wide = few.variant.queues, network.variant.queues
+    assert queues is not None
+    assert wide is not None
+    assert few.variant.placed
+    assert not queues.wide
+    assert wide.wide
+    assert queues.bin_room > wide.bin_room
+    assert queues.rows_put_off > wide.rows_put_off
+    assert MemoryPlan.of(few).total_bytes < MemoryPlan.of(network).total_bytes
+    assert "places of 16 bits" in choices_of(few)
+    assert not few.lacking(BUCKETS).lacking(CALENDAR).lacking(QUEUES).variant.palette
+    integers = packed(20 * _MILLION, **VARIED)
+    assert not sized(integers.variant, replace(integers.sizes, palette=500)).palette
+    words = sized(few.variant, replace(few.sizes, neurons=5 * _MILLION))
+    assert words.palette
+    assert not words.placed
+
+
 def test_rows_are_put_off_where_entries_differ() -> None:
     queues, buckets = packed(5 * _MILLION, **VARIED).variant.queues, 16
     assert queues is not None
