@@ -62,8 +62,8 @@ ONLY_ON_GPU = {
 
 
 QUICK = (
-    *("cancelled sums", "closed loop with features", "closed loop with long rows", "empty networks"),
-    *("failing command", "forced restart", "interrupted loop", "interrupted run", "packed sums"),
+    *("closed loop with features", "empty networks", "failing command", "forced restart"),
+    *("interrupted loop", "interrupted run", "packed sums"),
     *("plastic start", "records", "restore without memory", "restored state", "stuck loop"),
     *("windows too long for words", "mix: fractions, delays to 7"),
     *("precision: int8: beta", "recording: rml_11", "recording: rstdp_11", "recording: stim_11"),

@@ -25,6 +25,11 @@ from suites.support.plans import every, thinned
 pytestmark = pytest.mark.requirement("BE-4", "ST-5")
 
 
+def _common_kernel(place: int, case: Case) -> bool:
+    """Whether the CPU engine has a kernel for the case that others need, too."""
+    return not (case.network.features.clamp_potentials and case.network.features.modulators)
+
+
 def refused(backend: backends.Backend, network: Network, options: EngineOptions) -> bool:
     """Whether ``backend`` does not run the network; then it has to say so, by the names of what it does not model."""
     missing = backend.refuses(network)
@@ -71,7 +76,9 @@ def test_names_of_feature_cases_are_unique() -> None:
 
 
 @pytest.mark.parametrize("backend", backends.FEATURED)
-@pytest.mark.parametrize("case", FEATURE_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", thinned(FEATURE_CASES, "a kernel of its own for the CPU", keep=_common_kernel), ids=lambda case: case.name
+)
 def test_feature_case(backend: backends.Backend, case: Case) -> None:
     """A network written down synapse by synapse does what FEATURES.md says, or is refused by name."""
     if refused(backend, case.network, case.options):

@@ -25,7 +25,6 @@ from suites.support.simulated_process import run_simulated
 QUICK = (
     "burst in one kernel",
     "features of ranks",
-    "features that change parameters",
     "general kernels",
     "packets",
     "silent shard",

@@ -21,9 +21,10 @@ from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.parity.mixed import compare_run
 from suites.support.parity.recordings import recording
-from suites.support.plans import first, thinned
+from suites.support.plans import first, only, thinned
 from suites.support.shards import mpi_door
 from suites.support.shards.cpu_shards import mix_named, sharded
+from suites.support.shards.rank_check import GROUPS, PLAIN
 from suites.support.shards.rank_timing import STRATEGY, RecordedRun, in_one_process
 
 pytestmark = [
@@ -48,16 +49,17 @@ def run_arguments(bursts: int, *more: object) -> list[object]:
 
 
 @pytest.mark.measures("parity.bursts_agreeing", backend=..., strategy=..., trace=...)
-def test_one_to_four_ranks_agree(tmp_path: Path, measure: Measure) -> None:
+@pytest.mark.parametrize("group", thinned(GROUPS, "kernels of its own for the CPU", keep=only(PLAIN)))
+def test_one_to_four_ranks_agree(group: str, tmp_path: Path, measure: Measure) -> None:
     """Recorded traces and mixed networks on 1, 2, 3 and 4 ranks, strategies in turn; mixes on two shards a rank."""
     output = tmp_path / "verdicts.json"
-    ranks = mpi_door.start(4, ["suites.support.shards.rank_check", output], mpi_door.ROOT)
+    ranks = mpi_door.start(4, ["suites.support.shards.rank_check", output, group], mpi_door.ROOT)
     _, errors = ranks.communicate(timeout=PATIENCE_S)
     assert ranks.returncode == 0, errors
     found = json.loads(output.read_text("utf-8"))
     assert set(found) == {"1", "2", "3", "4"}
     for count, cases in found.items():
-        assert len(cases) == 9
+        assert len(cases) == sum(map(len, GROUPS[group]))
         for name, case in cases.items():
             conditions = {"backend": f"cpu, {count} MPI ranks", "trace": name, "strategy": case["strategy"]}
             measure("parity.bursts_agreeing", case["agreeing"], "1", conditions=conditions)

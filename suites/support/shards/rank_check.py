@@ -1,7 +1,7 @@
 """Run under ``mpiexec -n 4``: the recorded traces and mixed networks on 1, 2, 3 and 4 of its ranks, a verdict for each.
 
-``python -m suites.support.shards.rank_check OUTPUT.json``; rank 0 writes the file. The run ends with an error if any
-rank fails, and with one that names the rank if one does not come.
+``python -m suites.support.shards.rank_check OUTPUT.json GROUP``, a group of ``GROUPS``; rank 0 writes the file. The
+run ends with an error if any rank fails, and with one that names the rank if one does not come.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +34,26 @@ CHOSEN = ("common", "delays_frac", "stdp_w3")
 REMEMBERING = ("mem2t_12", "assoc_12", "stim_11")
 """Recordings of features: memories with twins and drivers, associations, everything together."""
 
+PLAIN, FEATURED = "recordings and mixes", "recordings of features"
+GROUPS = {PLAIN: (CHOSEN, MIXED), FEATURED: (tuple(f"features/{name}" for name in REMEMBERING), ())}
+"""Names of recordings and of mixes."""
+
 TIMEOUT_S = 60.0
 
 
-def check(exchange: Exchange) -> dict[str, dict[str, Any]]:
+def check(exchange: Exchange, traces: Sequence[str], mixes: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Verdicts of all cases on the ranks of ``exchange``, by name."""
     found: dict[str, dict[str, Any]] = {}
-    for place, name in enumerate((*CHOSEN, *REMEMBERING)):
+    for place, name in enumerate(traces):
         strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
-        trace = read_trace(TRACES / name) if name in CHOSEN else recording(f"features/{name}")
+        trace = read_trace(TRACES / name) if name in CHOSEN else recording(name)
         result = replay(trace, sharded(strategy, exchange.ranks, exchange))
-        found[f"trace {name}"] = {
+        found[f"trace {name.removeprefix('features/')}"] = {
             "strategy": strategy,
             "agreeing": result.state_agree / result.bursts,
             "problem": None if result.agrees else str(result.first),
         }
-    for place, name in enumerate(MIXED):
+    for place, name in enumerate(mixes):
         strategy = STRATEGIES[(place + exchange.ranks) % len(STRATEGIES)]
         differs = compare_run(mix_named(name), sharded(strategy, 2 * exchange.ranks, exchange))
         problem = ", ".join(differs) or None
@@ -63,8 +68,8 @@ def _wait_for_all(world: Any) -> None:
         time.sleep(0.01)
 
 
-def main(output: Path) -> None:
-    """Check every number of ranks up to all there are."""
+def main(output: Path, group: str) -> None:
+    """Check a group on every number of ranks up to all there are."""
     mpi = load_mpi()
     world = mpi.COMM_WORLD
     found = {}
@@ -72,7 +77,7 @@ def main(output: Path) -> None:
         some = world.Split(0 if world.Get_rank() < ranks else mpi.UNDEFINED)
         if some != mpi.COMM_NULL:
             exchange = MpiExchange(TIMEOUT_S, world=some)
-            found[str(ranks)] = check(exchange)
+            found[str(ranks)] = check(exchange, *GROUPS[group])
             exchange.close()
         _wait_for_all(world)
     if world.Get_rank() == 0:
@@ -80,4 +85,4 @@ def main(output: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])
