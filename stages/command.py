@@ -87,6 +87,13 @@ def _processes(text: str) -> int:
     return int(text)
 
 
+def _text(text: str) -> str:
+    """A text that some names hold and others do not."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty text is in every name")
+    return text
+
+
 def _seconds(text: str) -> float:
     """A time in seconds, more than 0."""
     try:
@@ -128,10 +135,12 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
     )
     run.add_argument(
         "--first",
+        type=_text,
         action="append",
         default=[],
         metavar="TEXT",
-        help="begin each stage with the cases that have TEXT in their names; again for those that come next",
+        help="begin each stage with the cases that have TEXT in their names; again for those that come next; a start "
+        "with --resume does not keep it",
     )
     kinds = run.add_mutually_exclusive_group()
     for kind, what in ((THOROUGH, "all that CI runs"), (NIGHTLY, "also what takes longer than CI may")):
@@ -219,7 +228,7 @@ def _carried(options: argparse.Namespace) -> tuple[str, ...]:
     """Options that say how this start of the runner carries out the plan."""
     workers = () if options.workers == MOST_WORKERS else ("--workers", str(options.workers))
     limit = () if math.isinf(options.time_limit) else ("--time-limit", f"{options.time_limit:g}")
-    return (*workers, *limit, *(part for text in options.first for part in ("--first", text)))
+    return (*workers, *limit, *(f"--first={text}" for text in options.first))
 
 
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:

@@ -1,8 +1,9 @@
 """Keeps cases that share something costly in one process, with any pytest: the markers ``xdist_group``, ``file_group``.
 
 With ``--dist loadgroup`` the cases of one ``xdist_group`` stay together and others are spread; with ``--dist loadfile``
-the cases of a file do, or those of the files of one ``file_group``. Units with a case that states a time limit of its
-own begin first, the longest limit before all, then groups: at the end a process would be left alone with them.
+the cases of a file do, or those of the files of one ``file_group``. Units with a case that was asked for (``--first``)
+begin first, then those with a case that states a time limit of its own, the longest limit before all, then groups: at
+the end a process would be left alone with them.
 
 pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
 9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from stages.asked_first import turn_of
 from stages.time_limit import limit_of
 
 if TYPE_CHECKING:
@@ -100,10 +102,16 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         if not self._ordered:
             self._ordered = True
             groups = set(self._notes["groups"].values())
-            lengths = {scope: (self._limit_of(unit), scope in groups) for scope, unit in self.workqueue.items()}
-            for scope in sorted(lengths, key=lengths.__getitem__, reverse=True):
+            ranks = {
+                scope: (-self._turn_of(unit), self._limit_of(unit), scope in groups)
+                for scope, unit in self.workqueue.items()
+            }
+            for scope in sorted(ranks, key=ranks.__getitem__, reverse=True):
                 self.workqueue.move_to_end(scope)
         super()._assign_work_unit(node)
+
+    def _turn_of(self, unit: Iterable[str]) -> int:
+        return min(turn_of(case, self.config.getvalue("--bp-first")) for case in unit)
 
     def _limit_of(self, unit: Iterable[str]) -> float:
         return max(self._notes["limits"].get(case, 0.0) for case in unit)

@@ -18,6 +18,7 @@ from reports.values.measurement import Measurement
 from reports.values.record import PLAN_KINDS, THOROUGH
 from reports.values.requirements import load_requirements
 from stages import declaring, time_limit
+from stages.asked_first import AskedFirst
 from stages.collected import CollectionNotes
 from stages.collecting import NEVER_RAN, CaseCollector, Findings, skip_reason
 from stages.gating import Gatekeeper
@@ -73,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     limit_s = config.getoption("--bp-case-limit")
     if limit_s is not None:
         config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
+    config.pluginmanager.register(AskedFirst(config.getoption("--bp-first")), "burstproof-asked-first")
     until, stage_end = config.getoption("--bp-until"), config.getoption("--bp-stage-end")
     if until is not None or stage_end is not None:
         limit = SittingLimit(until or math.inf, stage_end or math.inf, why_skipped)
@@ -104,15 +106,12 @@ def pytest_collection() -> Generator[None, object, object]:
             gc.freeze()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse cases whose markers mean nothing, and ids that nobody can read; put those first that were asked for."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse cases whose markers mean nothing, and ids that nobody can read."""
     known = {row.id for row in load_requirements()}
     problems = [problem for item in items for problem in _marker_problems(item, known)]
     if problems:
         raise pytest.UsageError(*dict.fromkeys(problems))
-    first: list[str] = config.getoption("--bp-first")
-    items.sort(key=lambda item: next((place for place, text in enumerate(first) if text in item.nodeid), len(first)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

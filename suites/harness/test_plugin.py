@@ -238,6 +238,22 @@ def test_cases_that_were_asked_for_come_first_and_all_of_them_run(pytester: pyte
     assert list(cases) == order
 
 
+@pytest.mark.thorough("starts pytest and a worker")
+def test_cases_that_were_asked_for_come_first_where_units_are_handed_out(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before those with a time limit of their own."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    limited = "@pytest.mark.time_limit(9)\ndef test_limited(): pass\n"
+    pytester.makepyfile(test_it=MARK + limited + "def test_free(): pass\ndef test_asked(): pass\n")
+    lines = pytester.path / "results.jsonl"
+    options = ("-n", "1", "--dist", "loadgroup", "--bp-first=asked", f"--bp-results={lines}")
+    pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *options)
+    names = [case.case.split("::")[-1] for case in read_lines(lines).cases]
+    assert names == ["test_asked", "test_limited", "test_free"]
+
+
 def test_gates_are_not_evaluated_where_no_case_has_one(pytester: pytest.Pytester, closed_gpu: list[int]) -> None:
     result, _ = run_suite(pytester, MARK + "def test_it(): pass")
     result.assert_outcomes(passed=1)

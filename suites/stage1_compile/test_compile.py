@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
 VARIANTS += ("entries in words", "entries in words with a palette, calendar", "features, one kernel")
 VARIANTS += ("entries in words with a palette, calendar in tiles", "features, several kernels", "queues per owner")
+VARIANTS += ("queues per owner, places, buckets",)
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles", "entries in words")
 LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
 LAUNCHED += ("delays in a calendar", "packed sums, tiles", "shard, driven, merged", "shard, everything")

@@ -48,7 +48,10 @@ def chosen_variants() -> dict[str, Variant]:
     in_words = replace(variants["delays in a calendar"], calendar_bits=32, target_bits=20, palette=True)
     variants["entries in words with a palette, calendar"] = in_words
     variants["entries in words with a palette, calendar in tiles"] = replace(in_words, calendar_tiles=2)
-    variants["queues per owner"] = _queued(variants["delays"])
+    variants["queues per owner"] = queued = _queued(variants["delays"])
+    assert queued.queues is not None
+    narrow = replace(queued.queues, wide=False, rows_put_off=58)
+    variants["queues per owner, places, buckets"] = replace(queued, palette=True, queues=narrow)
     variants["features, one kernel"] = replace(
         variants["delays"],
         features=variants["delays"].features.general(),

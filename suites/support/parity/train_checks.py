@@ -15,6 +15,7 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.builder import CreateEngine
 from suites.support.parity.interrupted import TRAIN, interruption_differs
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
@@ -37,6 +38,28 @@ def runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dic
     reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
     problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
     return problems + list(reference.state().differences(engine.state()))
+
+
+def second_state_differs(create: CreateEngine) -> list[str]:
+    """What is wrong after two restored states: the first silences one synapse, the second it and the other one."""
+    options, forced = EngineOptions(), {1: Stimulus(forced=np.array([0], np.uint32))}
+    network = Network(NeuronTable.build(3, thresholds=0.5), SynapseTable.build([0, 0], [1, 2]))
+    reference, problems = ReferenceEngine.create(network, options), []
+    start = reference.state()
+    with create(network, options) as engine:
+        for silent in ([0], [0, 1], [1], []):
+            weights = start.weights.copy()
+            weights[silent] = 0
+            for each in (reference, engine):
+                each.restore(replace(start, weights=weights))
+            problems += recordings_differ(reference.run(2, forced), engine.run(2, forced))
+            problems += reference.state().differences(engine.state())
+    return problems
+
+
+def check_second_restored_state() -> list[str]:
+    """A weight that two states in a row change alike stays as they say."""
+    return second_state_differs(cuda_engine)
 
 
 def check_train() -> list[str]:

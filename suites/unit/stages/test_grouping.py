@@ -34,9 +34,10 @@ class Node:
 
 class Config:
     option = SimpleNamespace(loadscopereorder=False)
+    first: tuple[str, ...] = ()
 
     def getvalue(self, name: str) -> Any:
-        return {"dist": "loadgroup", "tx": ["popen", "popen"]}[name]
+        return {"dist": "loadgroup", "tx": ["popen", "popen"], "--bp-first": self.first}[name]
 
 
 CASES = [f"test_it.py::test[{number}]" for number in range(50)]

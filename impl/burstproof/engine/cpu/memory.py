@@ -336,11 +336,11 @@ class CpuMemory:
     def _restore_weights(self, state: EngineState) -> None:
         """Take over weights and eligibility; pack again if a constant contribution is another one now."""
         weights = state.weights[self.rows]
-        different = weights != self._weights
-        different[self.computed_places] = False
-        changed = bool(different.any())
+        static = np.ones(len(weights), np.bool_)
+        static[self.computed_places] = False
+        changed = bool((static & (weights != self._weights)).any())
         if changed:
-            self._repack(np.where(different, weights, self._network.synapses.weights[self.rows]))
+            self._repack(np.where(static, weights, self._network.synapses.weights[self.rows]))
         if changed or len(self.computed_places):
             self._weights = weights.copy()
         self.computed.weights[:] = weights[self.computed_places]

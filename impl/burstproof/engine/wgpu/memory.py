@@ -297,11 +297,11 @@ class WgpuMemory:
 
     def _restore_weights(self, state: EngineState) -> None:
         """Pack again if a constant contribution is another one now."""
-        different = state.weights != self._weights
+        static = np.ones(len(state.weights), np.bool_)
         if self.host is not None:
-            different[self.host.table_rows] = False
-        if bool(different.any()):
-            weights = np.where(different, state.weights, self._network.synapses.weights)
+            static[self.host.table_rows] = False
+        if bool((static & (state.weights != self._weights)).any()):
+            weights = np.where(static, state.weights, self._network.synapses.weights)
             synapses = dataclasses.replace(self._network.synapses, weights=weights)
             network = self._network.replace(synapses=synapses)
             layout = self._packed(network)

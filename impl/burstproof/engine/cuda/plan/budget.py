@@ -127,7 +127,7 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
     It has no calendar with room for every synapse if more than half of the bytes would be taken with it. It has no
-    buckets beside queues, no other calendar and no queues per owner if all would.
+    buckets beside queues, no other calendar and no queues per owner if all would, and less without.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def place_synapses(packed: Packed, available: int) -> Packed:
     if packed.variant.calendar_tiles and MemoryPlan.of(packed).total_bytes > available:
         packed = packed.lacking(CALENDAR)
     if packed.variant.queues is not None and MemoryPlan.of(packed).total_bytes > available:
-        packed = packed.lacking(QUEUES)
+        packed = min(packed, packed.lacking(QUEUES), key=lambda one: MemoryPlan.of(one).total_bytes)
     wanted = packed.options.cuda.synapse_memory
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed

@@ -197,7 +197,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
     if layout.computed is not None:
         different[layout.computed.rows] = False
     if different.any():
-        weights = np.where(different, state.weights, packed.network.synapses.weights)
+        weights = np.where(different, state.weights, packed.weights)
         synapses = replace(packed.network.synapses, weights=weights)
         network = packed.network.replace(synapses=synapses)
         loaded = network.neuron_count if packed.feature_plan is None else packed.feature_plan.loaded

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.plan.queues import block_bytes, with_registers
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
-from burstproof.engine.options import EngineOptions
+from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
@@ -109,6 +109,15 @@ def test_few_contributions_are_places_where_words_have_no_room() -> None:
     words = sized(few.variant, replace(few.sizes, neurons=5 * _MILLION))
     assert words.palette
     assert not words.placed
+
+
+def test_queues_stay_where_places_without_them_would_take_more() -> None:
+    network = packed(20 * _MILLION, **VARIED_FRACTIONS)
+    placed = network.sized(network.variant, sizes=replace(network.sizes, palette=500)).lacking(BUCKETS)
+    assert MemoryPlan.of(placed).total_bytes < MemoryPlan.of(placed.lacking(QUEUES)).total_bytes
+    device = replace(placed.options, cuda=replace(placed.options.cuda, synapse_memory=SynapseMemory.DEVICE))
+    kept = place_synapses(replace(placed, options=device), MemoryPlan.of(placed).total_bytes - 1)
+    assert kept.variant.placed
 
 
 def test_rows_are_put_off_where_entries_differ() -> None:

@@ -1,4 +1,4 @@
-"""A restored state's sums under way meet what a run sends after them, on every backend (SEMANTICS section 2)."""
+"""A restored state on every backend: its sums under way meet what comes later, its weights are those that count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity import backends
-from suites.support.parity.train_checks import recordings_differ
+from suites.support.parity.train_checks import recordings_differ, second_state_differs
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
@@ -42,3 +42,9 @@ def test_a_negative_sum_that_an_arrival_cancels_leaves_a_candidate(backend: back
         assert expected.candidate_counts.tolist() == [0, 0, 1, 0]
         assert recordings_differ(expected, engine.run(4, plan)) == []
         assert engine.state().differences(reference.state()) == ()
+
+
+@pytest.mark.parametrize("backend", backends.FEATURED)
+def test_weights_are_those_of_the_last_state(backend: backends.Backend) -> None:
+    """A weight that two states in a row change alike does not go back to the network's own."""
+    assert second_state_differs(backend.create) == []
