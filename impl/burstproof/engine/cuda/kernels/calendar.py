@@ -64,7 +64,8 @@ def _make_told(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]
 def make_deliver_due(variant: Variant) -> Callable[..., Any]:
     """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
 
-    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
+    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared. A bucket
+    has 2^31 words at most, so that places in it, and those behind its end, take one register each.
     """
     if variant.calendar_tiles:
         return make_deliver_due_tiles(variant)
@@ -75,23 +76,23 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         coming = np.uint32(burst + one)
-        count = np.uint64(recall.calendar_counts[coming & count_turns])
+        count = recall.calendar_counts[coming & count_turns]
         first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         words, amounts = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, number)
-        item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
-        if item == np.uint64(0):
+        item, step = np.uint32(cuda.grid(1)), np.uint32(cuda.gridsize(1))
+        if item == np.uint32(0):
             recall.calendar_counts[burst & count_turns] = np.uint32(0)
         while item < count:
             for turn in range(_AT_ONCE):
-                at = np.uint64(item + np.uint64(turn) * step)
-                words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
+                at = np.uint32(item + np.uint32(turn) * step)
+                words[turn] = recall.calendar_words[np.uint64(first + np.uint64(at))] if at < count else zero
             for turn in range(_AT_ONCE):
                 amounts[turn] = amount_in(words[turn], rows, recall)
             for turn in range(_AT_ONCE):
-                if np.uint64(item + np.uint64(turn) * step) < count:
+                if np.uint32(item + np.uint32(turn) * step) < count:
                     deliver(np.uint64(following + target_in(words[turn], recall)), amounts[turn], fcl)
-            item = np.uint64(item + np.uint64(_AT_ONCE) * step)
+            item = np.uint32(item + np.uint32(_AT_ONCE) * step)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 
