@@ -46,6 +46,7 @@ from burstproof.engine.cuda.kernels.consume import (
     make_consume_chunk,
     make_fetch_chunk,
     make_fetch_early,
+    make_fetch_elsewhere,
 )
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
@@ -277,13 +278,21 @@ def _of_a_block(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
     return make_first_item(), make_following_item(shard.strides), wait, start
 
 
-def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
-    """What a block does with a chunk: fetch it before and in the burst, step it; send, keep, log what fired."""
+def _of_a_fetch(shard: ShardVariant, threads: int) -> tuple[Callable[..., Any], ...]:
+    """What a block fetches of its chunk: before the burst is known, before a bucket is emptied, and then.
+
+    A simulated block takes several chunks, and so fetches each of them last.
+    """
     per_thread = shard.chunk // threads
+    early, fetch = make_fetch_early(shard, threads, per_thread), make_fetch_chunk(shard, threads, per_thread)
+    elsewhere = make_fetch_elsewhere()
+    return (early, fetch, elsewhere) if shard.words_ahead and not SIMULATED else (early, elsewhere, fetch)
+
+
+def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
+    """What a block does with a chunk that it has fetched: step it; send, keep, log what fired."""
     return (
-        make_fetch_early(shard, threads, per_thread),
-        make_fetch_chunk(shard, threads, per_thread),
-        make_consume_chunk(shard, threads, per_thread),
+        make_consume_chunk(shard, threads, shard.chunk // threads),
         make_send_fired(shard, threads, share),
         make_keep_chunk(shard.variant, threads),
         make_log_chunk(shard, threads),
@@ -311,10 +320,11 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share, per_thread, size = 1 if SIMULATED and exchanges else shard.share, chunk // threads, np.uint32(chunk)
     first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
-    fetch_early, fetch_chunk, consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
+    fetch_early, fetch_ahead, fetch_chunk = _of_a_fetch(shard, threads)
+    consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
     keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
-    deliver_due, collect_rows = make_deliver_due(variant), make_collect_rows(shard, threads)
+    deliver_due, collect_rows = make_deliver_due(shard), make_collect_rows(shard, threads)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
     homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
@@ -348,7 +358,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if in_tiles:
-            listed, held = cuda.shared.array(list_room, np.uint32), np.uint32(0)
+            ids, held = cuda.shared.array(list_room, np.uint32), np.uint32(0)
         if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
@@ -376,6 +386,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if has_calendar:
+            fetch_ahead(np.uint32(item * size), base, fcl, neurons, network, loaded)
             deliver_due(burst_number, slot, recall, rows, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
@@ -394,9 +405,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)
                 if in_tiles:
                     last = following_item(item, items) >= items
-                    held = collect_rows(
-                        listed, held, count, last, slot, burst_number, fired, steering, recall, rows, fcl
-                    )
+                    held = collect_rows(ids, held, count, last, slot, burst_number, fired, steering, recall, rows, fcl)
             if exchanges:
                 if item >= own_items:
                     cuda.syncthreads()

@@ -22,9 +22,11 @@ from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_o
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.tiled_calendar import make_deliver_due_tiles, make_put_off_tiles, turns_of
 from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
-_AT_ONCE = 4
+_AT_ONCE, _AT_ONCE_BESIDE = 4, 2
+"""Words that a thread loads at once, and where it holds what a burst needs of its neurons beside them."""
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
@@ -61,11 +63,13 @@ def _make_told(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]
     return cuda.jit(device=True)(target_in), cuda.jit(device=True)(amount_in)
 
 
-def make_deliver_due(variant: Variant) -> Callable[..., Any]:
+def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
     """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
 
-    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared.
+    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared. A bucket
+    has 2^31 words at most, so that places in it, and those behind its end, take one register each.
     """
+    variant, at_once = shard.variant, _AT_ONCE_BESIDE if shard.words_ahead else _AT_ONCE
     if variant.calendar_tiles:
         return make_deliver_due_tiles(variant)
     turns, count_turns = turns_of(variant)
@@ -75,23 +79,23 @@ def make_deliver_due(variant: Variant) -> Callable[..., Any]:
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         coming = np.uint32(burst + one)
-        count = np.uint64(recall.calendar_counts[coming & count_turns])
+        count = recall.calendar_counts[coming & count_turns]
         first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        words, amounts = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, number)
-        item, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
-        if item == np.uint64(0):
+        words, amounts = cuda.local.array(at_once, noted), cuda.local.array(at_once, number)
+        item, step = np.uint32(cuda.grid(1)), np.uint32(cuda.gridsize(1))
+        if item == np.uint32(0):
             recall.calendar_counts[burst & count_turns] = np.uint32(0)
         while item < count:
-            for turn in range(_AT_ONCE):
-                at = np.uint64(item + np.uint64(turn) * step)
-                words[turn] = recall.calendar_words[np.uint64(first + at)] if at < count else zero
-            for turn in range(_AT_ONCE):
+            for turn in range(at_once):
+                at = np.uint32(item + np.uint32(turn) * step)
+                words[turn] = recall.calendar_words[np.uint64(first + np.uint64(at))] if at < count else zero
+            for turn in range(at_once):
                 amounts[turn] = amount_in(words[turn], rows, recall)
-            for turn in range(_AT_ONCE):
-                if np.uint64(item + np.uint64(turn) * step) < count:
+            for turn in range(at_once):
+                if np.uint32(item + np.uint32(turn) * step) < count:
                     deliver(np.uint64(following + target_in(words[turn], recall)), amounts[turn], fcl)
-            item = np.uint64(item + np.uint64(_AT_ONCE) * step)
+            item = np.uint32(item + np.uint32(at_once) * step)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 

@@ -469,7 +469,7 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
     send_fired, deliver_due = (
         make_send_fired(shard, threads, 1 if SIMULATED else shard.share),
-        make_deliver_due(variant),
+        make_deliver_due(shard),
     )
     has_calendar, first_item, following_item = variant.calendar > 0, make_first_item(), make_following_item()
 

@@ -111,6 +111,17 @@ def _fetch_nothing() -> Callable[..., Any]:
     return cuda.jit(device=True)(fetch_nothing)  # type: ignore[no-any-return]
 
 
+def make_fetch_elsewhere() -> Callable[..., Any]:
+    """``fetch_elsewhere(first, base, ...)``: nothing; ``fetch_chunk`` has its place earlier in the burst, or later."""
+
+    def fetch_elsewhere(
+        first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
+    ) -> None:
+        return
+
+    return cuda.jit(device=True)(fetch_elsewhere)  # type: ignore[no-any-return]
+
+
 def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 

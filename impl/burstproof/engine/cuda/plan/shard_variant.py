@@ -80,10 +80,15 @@ class ShardVariant:
     def ahead(self) -> bool:
         """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived.
 
-        It has no registers for that while it empties a bucket of the calendar.
+        It has no registers for that while it empties buckets in tiles.
         """
         alone = self.merged and not (self.exchanges or self.stays)
-        return alone and self.early and not self.variant.calendar
+        return alone and self.early and not self.variant.calendar_tiles
+
+    @property
+    def words_ahead(self) -> bool:
+        """Whether it loads what arrived, too, before it empties a bucket of the calendar, not after."""
+        return self.ahead and self.variant.calendar > 0
 
     @property
     def marks_ahead(self) -> bool:
@@ -102,14 +107,17 @@ class ShardVariant:
 
     @property
     def registers(self) -> int | None:
-        """Most registers of a thread where neurons have features: a multiprocessor then holds more blocks.
+        """Most registers of a thread, where a multiprocessor then holds more blocks and nothing spills.
 
-        At capability 9.0 one of blocks of 512 has room for all its threads. With one neuron a thread nothing spills.
+        At capability 9.0 one of blocks of 512 has room for all its threads. Neurons with features have a limit, where a
+        thread has one of them, and so have marked words that are loaded ahead of a bucket; other words need none.
         """
         alone = self.merged and not (self.exchanges or self.stays or self.strides or self.variant.queues)
-        if not (alone and self.extras.by_neuron and self.per_thread == 1):
-            return None
-        return _FEW_REGISTERS if self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK else _REGISTERS
+        full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
+        if alone and self.extras.by_neuron and self.per_thread == 1:
+            return _FEW_REGISTERS if full and not self.words_ahead else _REGISTERS
+        waits = full and self.words_ahead and self.variant.word.marked and not self.extras
+        return _FEW_REGISTERS if waits else None
 
     @property
     def recalled(self) -> int:

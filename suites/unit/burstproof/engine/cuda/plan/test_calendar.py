@@ -7,10 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network
+from burstproof.engine.cuda.plan.shard_variant import whole
 from burstproof.engine.cuda.plan.tiles import CALENDAR, ROOMY_CALENDAR, sized
+from burstproof.engine.cuda.plan.word import Word
+from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.options import EngineOptions
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -55,3 +59,28 @@ def test_what_needs_many_tiles_has_queues_per_owner_or_lists_that_are_read_again
     variant = packed(40 * _MILLION).variant
     assert (variant.calendar, variant.queues is not None) == (0, True)
     assert packed(100 * _MILLION).variant.calendar == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "key", "per_thread", "limit"),
+    [
+        (Word(32, mark_bits=8), NO_KEY, 2, 32),
+        (Word(32), NO_KEY, 2, None),
+        (Word(64, mark_bits=8), NO_KEY, 1, None),
+        (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 1, 40),
+        (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 2, None),
+    ],
+)
+def test_registers_have_a_limit_where_marked_words_are_loaded_ahead_of_a_bucket(
+    word: Word, key: ExtrasKey, per_thread: int, limit: int | None
+) -> None:
+    variant = replace(packed(_MILLION).variant, word=word, extras=key, overlapped=True)
+    shard = whole(replace(variant, fused=FusedShape(512, per_thread)))
+    assert (shard.words_ahead, shard.registers) == (True, limit)
+
+
+def test_nothing_is_loaded_ahead_of_a_bucket_in_tiles_or_in_a_small_network() -> None:
+    variant = packed(_MILLION).variant
+    shard = whole(replace(variant, fused=FusedShape(512, 2)))
+    for other in (replace(shard, early=False), replace(shard, variant=replace(variant, calendar_tiles=1))):
+        assert (other.ahead, other.words_ahead) == (False, False)
