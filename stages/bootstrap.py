@@ -21,10 +21,8 @@ DEFAULT_SESSION = "stages"
 INTERRUPTED = 130
 """Exit code after a signal that ends a run, as nox has it."""
 
-FILES = ("--dist", "loadfile")
-"""How the test suite is spread over processes: a file stays in one, for what its cases share is costly to make."""
-PROCESSES, LARGER_PROCESSES = "2", "3"
-"""Of the quick plan, and of larger ones, in which cases often wait for processes that they ended."""
+SPREAD = ("-n", "2", "--dist", "loadfile")
+"""The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
 
 LARGER_PLANS = ("--thorough", "--nightly")
 """Arguments that ask for more than the quick plan."""
@@ -106,17 +104,12 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
     table = {
         "stages": [["stages", "run", *positional]],
         "gpu_free": [["stages", "run", "--gpu-free", *positional]],
-        "tests": [["pytest", *spread(positional), *_planned(positional)]],
+        "tests": [["pytest", *SPREAD, *_planned(positional)]],
         "compare": [["stages.compare", *positional]],
         "lint": [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"], ["pytest", "-q", IMPORTS]],
     }
     one_stage = {stage.name: [["stages", "run", stage.name, *positional]] for stage in STAGES}
     return (table | one_stage)[session]
-
-
-def spread(positional: Sequence[str]) -> tuple[str, ...]:
-    """Options by which pytest spreads the test suite over processes."""
-    return ("-n", LARGER_PROCESSES if {*LARGER_PLANS} & {*positional} else PROCESSES, *FILES)
 
 
 def is_quick(positional: Sequence[str]) -> bool:

@@ -86,7 +86,7 @@ def test_every_door_is_there_and_opens_from_any_folder(tmp_path: Path) -> None:
     loaded = load_noxfile(tmp_path, "tests")
     assert set(loaded["sessions"]) >= SESSIONS
     assert Path(loaded["cwd"]) == ROOT
-    assert loaded["runs"] == [["-m", "pytest", *bootstrap.spread([]), "--bp-plan=quick"]]
+    assert loaded["runs"] == [["-m", "pytest", *bootstrap.SPREAD, "--bp-plan=quick"]]
 
 
 @pytest.mark.parametrize("session", ["stages", "gpu_free"])
@@ -129,7 +129,7 @@ def test_the_quick_plan_has_two_environments_where_tools_of_cuda_13_rule_out_tho
     ],
 )
 def test_the_test_suite_has_the_plans_too(arguments: list[str], expected: list[str]) -> None:
-    assert bootstrap.session_commands("tests", arguments) == [["pytest", *bootstrap.spread(arguments), *expected]]
+    assert bootstrap.session_commands("tests", arguments) == [["pytest", *bootstrap.SPREAD, *expected]]
 
 
 def test_stages_pass_resume_and_explain_on(tmp_path: Path) -> None:
