@@ -1,4 +1,4 @@
-"""The cases that a sitting begins with: those whose names hold a text that was asked for (``--first``)."""
+"""The order that ``--first`` asks for: cases whose names contain a given text run before all others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 
 def turn_of(case: str, first: Sequence[str]) -> int:
-    """Turn of a case: number of the first text that its name holds, or how many there are."""
+    """Index of the first text that the name of the case contains, or the number of texts."""
     return next((turn for turn, text in enumerate(first) if text in case), len(first))
 
 
 class AskedFirst:
-    """Plugin that puts these cases first; ``grouping`` does, where cases run side by side."""
+    """Plugin that sorts the cases of one process; where several run side by side, ``grouping`` sorts units."""
 
     def __init__(self, first: Sequence[str]) -> None:
         self._first = first

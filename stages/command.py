@@ -88,7 +88,7 @@ def _processes(text: str) -> int:
 
 
 def _text(text: str) -> str:
-    """A text that some names hold and others do not."""
+    """A text that is not empty."""
     if not text:
         raise argparse.ArgumentTypeError("an empty text is in every name")
     return text
@@ -139,8 +139,7 @@ def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="begin each stage with the cases that have TEXT in their names; again for those that come next; a start "
-        "with --resume does not keep it",
+        help="run cases whose names contain TEXT first; repeat it for those that come next; --resume needs it again",
     )
     kinds = run.add_mutually_exclusive_group()
     for kind, what in ((THOROUGH, "all that CI runs"), (NIGHTLY, "also what takes longer than CI may")):

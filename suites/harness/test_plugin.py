@@ -35,6 +35,12 @@ def closed_gpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
+def load_plugin(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the processes that ``pytester`` starts load the plugin of this checkout."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
+    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+
+
 def run_suite(pytester: pytest.Pytester, source: str, *args: str) -> tuple[pytest.RunResult, dict[str, CaseResult]]:
     pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
     pytester.makepyfile(test_it=source)
@@ -243,8 +249,7 @@ def test_cases_that_were_asked_for_come_first_where_units_are_handed_out(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before those with a time limit of their own."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    load_plugin(pytester, monkeypatch)
     limited = "@pytest.mark.time_limit(9)\ndef test_limited(): pass\n"
     pytester.makepyfile(test_it=MARK + limited + "def test_free(): pass\ndef test_asked(): pass\n")
     lines = pytester.path / "results.jsonl"
@@ -412,8 +417,7 @@ def test_a_module_that_is_not_collected_is_recorded(
 def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    load_plugin(pytester, monkeypatch)
     pytester.makepyfile(test_it=MARK + "import os\ndef test_a(): pass\ndef test_b(): os._exit(9)\ndef test_c(): pass")
     lines = pytester.path / "results.jsonl"
     result = pytester.runpytest_subprocess(*QUIET, f"--bp-results={lines}")
@@ -427,8 +431,7 @@ def test_a_crash_leaves_the_finished_cases_and_the_name_of_the_crashed_one(
 def test_under_xdist_the_controller_writes_what_the_workers_found(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    load_plugin(pytester, monkeypatch)
     body = """
 def test_figure(measure): measure("a.b", float("nan"), "ms", samples=[1, 2], conditions={"n": 1})
 def test_bad(): assert 1 == 2
@@ -470,8 +473,7 @@ def test_a_group_stays_in_one_process_and_ids_stay_as_they_are(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cases, or files, without a group are spread; the ids are those of a run in one process."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
+    load_plugin(pytester, monkeypatch)
     source = """
 import os, pathlib, time
 def note(n):

@@ -5,12 +5,14 @@ They run beside a GPU too: only there do the stand-ins for warp and link instruc
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stages.measuring import Measure
 from suites.support.parity.simulator_check import simulated_checks
 from suites.support.plans import asked, thinned
-from suites.support.simulated_process import Simulated, device_functions, run_simulated
+from suites.support.simulated_process import Simulated, device_functions, print_problems, run_simulated
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
 
@@ -79,6 +81,14 @@ def _quick(place: int, name: str) -> bool:
 @pytest.mark.not_proof
 def test_the_quick_checks_are_checks() -> None:
     assert set(QUICK) <= set(simulated_checks())
+
+
+@pytest.mark.not_proof
+def test_a_check_that_raises_has_a_problem_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    print_problems({"broken": lambda: [str(1 // 0)], "sound": list}, ())
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert "ZeroDivisionError" in problems["broken"][0]
+    assert problems["sound"] == []
 
 
 @pytest.fixture(scope="module")

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from hardware.host import take_host
 from stages.measuring import Measure
 from suites.support.parity.backends import NEEDS_ADAPTER
 from suites.support.parity.planted import cpu_features, cuda_features, wgpu_features
 from suites.support.parity.planted.catalogue import CATALOGUE
-from suites.support.parity.planted.fault import (
-    CPU,
-    CUDA,
-    FEATURES,
-    SHARED,
-    SIMULATED_SHARDS,
-    SIMULATOR,
-    WGPU,
-    Fault,
-)
+from suites.support.parity.planted.fault import CPU, CUDA, SIMULATED_SHARDS, SIMULATOR, WGPU, Fault
 from suites.support.parity.planted.workshop import PACKAGE, plant
 
 pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_proof("BE-4", "ST-5")]
@@ -29,26 +19,7 @@ pytestmark = [pytest.mark.requirement("BE-4", "SU-5", "ST-5"), pytest.mark.not_p
 MOST_JOBS = 8
 SIMULATED = pytest.mark.xdist_group("simulator")
 MARKS = {WGPU: [NEEDS_ADAPTER], SIMULATOR: [SIMULATED], SIMULATED_SHARDS: [SIMULATED], CUDA: [pytest.mark.gate("gpu")]}
-COMPILED = (FEATURES, SHARED)
-"""Where each fault costs a kernel of half a minute: the thorough plan plants one of each section or module."""
-
-
-def _planted(backend: str) -> list[ParameterSet]:
-    """The faults of a backend as a case, or as two, of which one is left to the nightly plan."""
-    faults, marks = CATALOGUE[backend], MARKS.get(backend, [])
-    if backend not in COMPILED:
-        return [pytest.param(backend, faults, id=backend, marks=marks)]
-    topics: dict[str, Fault] = {}
-    for fault in faults:
-        section, named, _ = fault.name.partition(":")
-        topics.setdefault(section if named else fault.file, fault)
-    first = tuple(topics.values())
-    others = tuple(fault for fault in faults if fault not in first)
-    nightly = pytest.mark.nightly("a kernel of half a minute for each fault")
-    return [
-        pytest.param(backend, first, id=backend, marks=marks),
-        pytest.param(backend, others, id=f"{backend}, the others", marks=[*marks, nightly]),
-    ]
+BACKENDS = [pytest.param(name, id=name, marks=MARKS.get(name, [])) for name in CATALOGUE]
 
 
 def _plant(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
@@ -83,7 +54,7 @@ def test_every_section_that_an_engine_models_has_a_fault(faults: Sequence[Fault]
 @pytest.mark.measures("parity.faults_caught", backend=list(CATALOGUE), planted=...)
 @pytest.mark.thorough("every fault is compiled by itself")
 @pytest.mark.time_limit(1800)
-@pytest.mark.parametrize(("backend", "faults"), [case for name in CATALOGUE for case in _planted(name)])
-def test_every_planted_fault_is_found(backend: str, faults: Sequence[Fault], measure: Measure) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:
     """One edited line each in a copy of the package, kernels and shaders included."""
-    _plant(backend, faults, measure)
+    _plant(backend, CATALOGUE[backend], measure)

@@ -112,7 +112,7 @@ def _fetch_nothing() -> Callable[..., Any]:
 
 
 def make_fetch_elsewhere() -> Callable[..., Any]:
-    """``fetch_elsewhere(first, base, ...)``: nothing; ``fetch_chunk`` has its place earlier in the burst, or later."""
+    """``fetch_elsewhere(first, base, ...)`` loads nothing: the chunk is fetched earlier in the burst, or later."""
 
     def fetch_elsewhere(
         first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded

@@ -72,7 +72,7 @@ def entry_words(rows: StaticRows, target: int, palette: npt.NDArray[Any] | None)
     for start in range(0, len(words), _CHUNK):
         part = slice(start, start + _CHUNK)
         chunk = rows.contributions[part]
-        high = chunk.astype(np.int64) if palette is None else np.searchsorted(palette, chunk)
+        high = (chunk if palette is None else places_in(palette, chunk)).astype(np.int64)
         words[part] = ((high << target) | rows.targets[part]).astype(np.int32)
     return words
 
