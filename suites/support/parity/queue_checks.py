@@ -13,6 +13,7 @@ from burstproof.device.open import open_device
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, MemoryPlan
 from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.shard_variant import whole
 from burstproof.engine.cuda.plan.tiles import BUCKETS
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -22,7 +23,7 @@ from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.support.parity.train_checks import cuda_engine, recordings_differ
+from suites.support.parity.train_checks import cuda_engine, recordings_differ, sleepers_differ
 
 _PLAN = "burstproof.engine.cuda.plan"
 _BURSTS = 8
@@ -155,6 +156,16 @@ def check_queues_of_features() -> list[str]:
         engine.restore(reference.state())
         problems += recordings_differ(reference.run(2), engine.run(2))
         return problems + list(reference.state().differences(engine.state()))
+
+
+def check_owners_of_neurons_that_sleep() -> list[str]:
+    """Those that are awake wait until they fill a warp: a thread here; one neuron of each thread, and two."""
+    problems = []
+    for per_thread in (1, 2):
+        shape = mock.patch(f"{_PLAN}.queues._SHAPE", FusedShape(32, per_thread))
+        with queues_of(room=1 << 12), shape:
+            problems += sleepers_differ(lambda variant: whole(variant).gathers_awake)
+    return problems
 
 
 def check_bins_that_are_full() -> list[str]:

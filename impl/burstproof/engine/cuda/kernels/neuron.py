@@ -137,11 +137,14 @@ def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     return cuda.jit(device=True)(tested)  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool) -> Callable[..., Any]:
+def make_neuron(
+    variant: Variant, counted: bool, marked: bool, leaks_ahead: bool, quiet: bool = False
+) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
     ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst, ``counted`` that
-    the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were.
+    the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were. ``quiet`` ones are not awake
+    (``kernels.awake``).
     """
     features, adapts, tested = variant.features, variant.extras.adapts, _make_tested(variant, leaks_ahead)
     rules, restarts_of = make_rules(features, cuda.jit(device=True)), make_restarts(variant)
@@ -179,10 +182,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
             mark = found.mark if marked else state.marks[neuron]
             accumulating = (mark & restarting) == none
             restarts = restarts_of(mark, accumulating, rc)
-        limit, cc, asleep = np.int32(0), np.int32(0), False
+        limit, cc, asleep = np.int32(0), np.int32(0), quiet
         if counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
-            if sleepy:
+            if sleepy and not quiet:
                 bound = network.largest_excitability
                 if adapts:
                     bound = classes.bounds[adapted.row]

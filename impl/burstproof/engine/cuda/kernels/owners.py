@@ -15,7 +15,6 @@ from numba import types
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
-    Amount,
     Chunks,
     Exchange,
     Fcl,
@@ -28,139 +27,17 @@ from burstproof.engine.cuda.args import (
     Steering,
     Turn,
 )
+from burstproof.engine.cuda.kernels.awake import TEAM, make_put_aside, make_take_aside, make_wakes, places_aside
 from burstproof.engine.cuda.kernels.burst import make_count_chunk
 from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
-from burstproof.engine.cuda.kernels.queues import make_unpack_entry
-from burstproof.engine.cuda.kernels.rows import make_read_once
+from burstproof.engine.cuda.kernels.own_sums import make_empty, make_take_queue, make_word_in
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
-
-
-def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
-    """``put(own, local, word)``, ``add(own, local, word)`` and ``word_at(own, local)``: words of an owner's neurons.
-
-    ``own`` is int32 in shared memory. A word of 64 bits lies in two: the low bits of each arrival add up in the first,
-    what is left in the one ``span`` further on; there are bits enough for as many arrivals as a neuron can get.
-    """
-    word, bits, span = variant.word.added, np.int64(queues.low_bits), np.uint32(queues.span)
-    low = np.int64((1 << queues.low_bits) - 1)
-
-    def put_one(own: Any, local: np.uint32, value: Any) -> None:
-        own[local] = value
-
-    def add_one(own: Any, local: np.uint32, value: Any) -> None:
-        cuda.atomic.add(own, local, value)
-
-    def one_at(own: Any, local: np.uint32) -> Any:
-        return word(own[local])
-
-    def put_two(own: Any, local: np.uint32, value: Any) -> None:
-        own[local] = np.int32(value & low)
-        own[np.uint32(local + span)] = np.int32(value >> bits)
-
-    def add_two(own: Any, local: np.uint32, value: Any) -> None:
-        cuda.atomic.add(own, local, np.int32(value & low))
-        high = np.int32(value >> bits)
-        if high != np.int32(0):
-            cuda.atomic.add(own, np.uint32(local + span), high)
-
-    def two_at(own: Any, local: np.uint32) -> Any:
-        return word((np.int64(own[np.uint32(local + span)]) << bits) + np.int64(own[local]))
-
-    made = (put_two, add_two, two_at) if queues.low_bits else (put_one, add_one, one_at)
-    return tuple(cuda.jit(device=True)(function) for function in made)
-
-
-def make_arrival(variant: Variant) -> Callable[..., Any]:
-    """``arrival(amount)``: what one contribution adds to a word."""
-    added, mark_bits = variant.word.added, np.uint32(variant.word.mark_bits)
-
-    def plain(amount: Amount) -> Any:
-        return added(amount)
-
-    def counted(amount: Amount) -> Any:
-        return added((added(amount) << mark_bits) + added(1))
-
-    return cuda.jit(device=True)(counted if variant.word.marked else plain)  # type: ignore[no-any-return]
-
-
-def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``empty(own)``: nothing has arrived for an owner's neurons; each thread clears words that it alone may load."""
-    put, _, _ = make_word_in(variant, queues)
-    span, block, nothing = np.uint32(queues.span), np.uint32(threads), variant.word.added(0)
-
-    def empty(own: Any) -> None:
-        local = np.uint32(cuda.threadIdx.x)
-        while local < span:
-            put(own, local, nothing)
-            local = np.uint32(local + block)
-
-    return cuda.jit(device=True)(empty)  # type: ignore[no-any-return]
-
-
-def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``take_queue(owner, own, neurons, queue, fcl)``: all that has arrived for an owner's neurons, added up.
-
-    ``own`` is empty; the queue will be. All threads of the block call it; four entries are loaded before the first is
-    added.
-    """
-    put, add, _ = make_word_in(variant, queues)
-    unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
-    span, block = np.uint32(queues.span), np.uint32(threads)
-    spacing = np.uint32(SPACING)
-    zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
-
-    def add_entry(own: Any, entry: Any, queue: Queues) -> None:
-        local, amount = unpack(entry, queue)
-        add(own, local, arrival(amount))
-
-    add_entry = cuda.jit(device=True)(add_entry)
-
-    def take_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> None:
-        entries, thread = queue.queue_entries, np.uint32(cuda.threadIdx.x)
-        own_length = np.uint32(owner * spacing)
-        length, spilled = queue.queue_lengths[own_length], queue.queue_spills[owner]
-        base, local = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room)), thread
-        while spilled != zero and local < span:
-            cell = np.uint32(owner * span + local)
-            if cell < neurons:
-                put(own, local, added(fcl.cells[cell]))
-                fcl.cells[cell] = cleared
-            local = np.uint32(local + block)
-        cuda.syncthreads()
-        if thread == zero:
-            queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
-        end = np.uint64(base + np.uint64(min(length, queue.queue_room)))
-        step = np.uint64(block)
-        at = np.uint64(base + np.uint64(thread))
-        while at < end:
-            second = np.uint64(at + step)
-            third = np.uint64(second + step)
-            fourth = np.uint64(third + step)
-            entry = read_once(entries, at)
-            entry_2, entry_3, entry_4 = entry, entry, entry
-            if second < end:
-                entry_2 = read_once(entries, second)
-            if third < end:
-                entry_3 = read_once(entries, third)
-            if fourth < end:
-                entry_4 = read_once(entries, fourth)
-            add_entry(own, entry, queue)
-            if second < end:
-                add_entry(own, entry_2, queue)
-            if third < end:
-                add_entry(own, entry_3, queue)
-            if fourth < end:
-                add_entry(own, entry_4, queue)
-            at = np.uint64(fourth + step)
-        cuda.syncthreads()
-
-    return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
 
 def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
@@ -169,7 +46,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
     neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
     each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
-    is ``loaded`` is that of the neuron at hand.
+    is ``loaded`` is that of the neuron at hand. In ``aside`` warps note what they put off.
     """
     variant, block = shard.variant, np.uint32(threads)
     per_thread, per_owner, size = shard.chunk // threads, queues.span // shard.chunk, np.uint32(shard.chunk)
@@ -183,6 +60,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
         own: Any,
         ends: Counters,
         found: Counters,
+        aside: Ids,
         loaded: Loaded,
         fcl: Fcl,
         neurons: Neurons,
@@ -210,6 +88,67 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
         block_tally(candidates, lane, found, 0)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
+
+
+def make_consume_awake(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``consume_awake(begin, ...)``: as ``consume_owned``, where those that are awake wait until they fill a warp."""
+    per_thread, per_owner, size = shard.chunk // threads, queues.span // shard.chunk, np.uint32(shard.chunk)
+    fetch, word_at = make_fetch_neuron(shard), make_word_in(shard.variant, queues)[2]
+    consume, consume_quiet, wakes = make_consume(shard), make_consume(shard, quiet=True), make_wakes(shard)
+    put_aside, take_aside = make_put_aside(per_thread), make_take_aside(per_thread)
+    block_tally, hand_over, last = make_block_tally(), make_hand_over(), per_owner - 1
+    block, team, lanes, zero, none = np.uint32(threads), np.uint32(TEAM), np.uint32(WARP - 1), np.uint32(0), np.int32(0)
+
+    def consume_awake(
+        begin: np.uint32,
+        moment: Moment,
+        own: Any,
+        ends: Counters,
+        found: Counters,
+        aside: Ids,
+        loaded: Loaded,
+        fcl: Fcl,
+        neurons: Neurons,
+        chunks: Chunks,
+        network: Network,
+        identity: Identity,
+    ) -> None:
+        thread, candidates, waiting = np.uint32(cuda.threadIdx.x), none, zero
+        for part in range(per_owner):
+            for p in range(per_thread):
+                local = np.uint32(np.uint32(part) * size + np.uint32(p) * block + thread)
+                neuron, wake = np.uint32(begin + local), False
+                hand_over(p, per_thread, loaded)
+                fetch(np.uint32(neuron + size), p, neurons, network, loaded)
+                if neuron < network.neurons:
+                    loaded.word[per_thread] = word_at(own, local)
+                    wake = wakes(neuron, per_thread, moment, loaded, network, identity)
+                    if not wake:
+                        _, _, is_candidate = consume_quiet(
+                            neuron, per_thread, moment, loaded, fcl, neurons, network, identity
+                        )
+                        if is_candidate:
+                            candidates = np.int32(candidates + 1)
+                waiting = put_aside(wake, local, waiting, aside)
+            while waiting >= team or (part == last and waiting > zero):
+                local, exists = take_aside(waiting, aside)
+                neuron = np.uint32(begin + local)
+                waiting = np.uint32(waiting - min(waiting, team))
+                if exists:
+                    fetch(neuron, per_thread, neurons, network, loaded)
+                    loaded.word[per_thread] = word_at(own, local)
+                    joins, potential, is_candidate = consume(
+                        neuron, per_thread, moment, loaded, fcl, neurons, network, identity
+                    )
+                    if is_candidate:
+                        candidates = np.int32(candidates + 1)
+                    if joins:
+                        place = cuda.atomic.add(ends, np.uint32(local // size), np.int32(1))
+                        chunks.chunk_ids[place] = neuron
+                        chunks.chunk_potentials[place] = potential
+        block_tally(candidates, np.uint32(thread & lanes), found, 0)
+
+    return cuda.jit(device=True)(consume_awake)  # type: ignore[no-any-return]
 
 
 def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: int) -> Callable[..., Any]:
@@ -254,7 +193,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_thread, per_owner = chunk // threads, queues.span // chunk
     fences, kept = per_owner + 1, per_thread + 1
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
-    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads)
+    make_dynamics = make_consume_awake if shard.gathers_awake else make_consume_owned
+    fetch, consume_owned = make_fetch_neuron(shard), make_dynamics(shard, queues, threads)
+    aside_places = places_aside(threads, per_thread) if shard.gathers_awake else 1
     count_chunk = make_count_chunk()
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
@@ -282,6 +223,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         ends = cuda.shared.array(per_owner, np.int32)
         starts = cuda.shared.array(fences, np.uint32)
         found = cuda.shared.array(1, np.int32)
+        aside = cuda.shared.array(aside_places, np.uint16)
         list_place = cuda.shared.array(1, np.int64)
         words, v = cuda.local.array(kept, word), cuda.local.array(kept, np.float32)
         rc, cc = cuda.local.array(kept, np.int32), cuda.local.array(kept, np.int32)
@@ -313,7 +255,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if thread == zero:
                 found[0] = 0
             take_queue(owner, own, network.neurons, queue, fcl)
-            consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            consume_owned(begin, moment, own, ends, found, aside, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
             part = thread
             while part <= parts:

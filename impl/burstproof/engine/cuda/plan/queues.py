@@ -13,7 +13,7 @@ from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
-_SHARED_BYTES = 200 << 10
+_SHARED_BYTES = 216 << 10
 """Shared memory that an owner's sums may take."""
 _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
@@ -27,7 +27,7 @@ _SORTING_BYTES = 32 << 10
 """Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
-_OTHER_BYTES = 2048
+_OTHER_BYTES = 8 << 10
 _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
 _LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1

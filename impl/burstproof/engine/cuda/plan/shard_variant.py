@@ -102,6 +102,11 @@ class ShardVariant:
         return self._owns_plain_neurons and self.variant.features.decays and "decays" not in self.uniform
 
     @property
+    def gathers_awake(self) -> bool:
+        """Whether an owner's warps put neurons aside that are awake, and test a warp of them at a time."""
+        return self._owns_plain_neurons and self.ahead and self.variant.sleeps
+
+    @property
     def _owns_plain_neurons(self) -> bool:
         return self.variant.queues is not None and not self.extras
 
