@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.device.prefetch import make_prefetch
 from burstproof.engine.cuda.args import Ids, Network, Queues, Recall, Rows
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -161,6 +162,27 @@ def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(copy_out)  # type: ignore[no-any-return]
 
 
+def _make_prefetch_rows(variant: Variant, threads: int) -> Callable[..., Any]:
+    """``prefetch_rows(burst, low, rows_here, ...)``: what ``order_rows`` will load of the rows from item ``low`` on."""
+    bounds, prefetch, columns = make_bounds(variant), make_prefetch(variant.overlapped), in_columns(variant)
+    source_at, block = make_source_at(variant), np.uint32(threads)
+
+    def prefetch_rows(
+        burst: np.uint32, low: np.uint32, rows_here: np.uint32, network: Network, recall: Recall, rows: Rows
+    ) -> None:
+        own, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.gridDim.x)
+        while own < rows_here:
+            start, end = bounds(source_at(burst, np.uint32(low + own * blocks), network, recall), rows)
+            first, count = np.uint64(start), np.uint32(end - start)
+            prefetch(rows.targets, first, count)
+            prefetch(rows.delays, first, count)
+            if columns:
+                prefetch(rows.contributions, first, count)
+            own = np.uint32(own + block)
+
+    return cuda.jit(device=True)(prefetch_rows)  # type: ignore[no-any-return]
+
+
 def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``put_off(burst, latest, store, ...)``: the rows of the burst's list, of ``latest``, to the later buckets.
 
@@ -168,6 +190,7 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
     """
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
     copy_out, source_at = _make_copy_out(variant, threads), make_source_at(variant)
+    prefetch_rows = _make_prefetch_rows(variant, threads)
     per_row, (_, count_turns), each = lists_kept(variant), bucket_turns(variant), np.uint32(1 + in_columns(variant))
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
     zero, one, per_row_kept = np.uint32(0), np.uint32(1), np.uint32(per_row + 1)
@@ -192,6 +215,10 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
                 own = np.uint32(own + block)
             cuda.syncthreads()
             place_rows(rows_here, places, store, recall)
+            following = np.uint32(low + rows_here * blocks)
+            if following < latest:
+                more = min(np.uint32((latest - following + blocks - one) // blocks), most)
+                prefetch_rows(burst, following, more, network, recall, rows)
             cuda.syncthreads()
             age = thread
             while age < ages:
@@ -207,6 +234,6 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
             order_rows(rows_here, begins, store, rows)
             cuda.syncthreads()
             copy_out(burst, begins, places, firsts, store, queue)
-            low = np.uint32(low + rows_here * blocks)
+            low = following
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

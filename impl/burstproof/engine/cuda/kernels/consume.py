@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.device.prefetch import make_prefetch
 from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import (
@@ -157,6 +158,33 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
                 keep_traits(p, find_traits(neuron, neurons.extras), loaded)
 
     return cuda.jit(device=True)(fetch_neuron)  # type: ignore[no-any-return]
+
+
+def make_prefetch_state(shard: ShardVariant) -> Callable[..., Any]:
+    """``prefetch_state(first, count, neurons, network)``: what ``fetch_neuron`` will load of neurons from ``first`` on.
+
+    One thread calls it.
+    """
+    features, prefetch, zero = shard.variant.features, make_prefetch(shard.overlapped), np.uint32(0)
+    refractory, counts_decide, leaks_ahead = features.refractory_periods, features.counts_decide, shard.leaks_ahead
+    mixed = features.restarts and shard.marks_ahead
+
+    def prefetch_state(first: np.uint32, count: np.uint32, neurons: Neurons, network: Network) -> None:
+        state, begin = neurons.state, np.uint64(first)
+        held = zero
+        if first < network.neurons:
+            held = min(count, np.uint32(network.neurons - first))
+        prefetch(state.potentials, begin, held)
+        if refractory:
+            prefetch(state.countdowns, begin, held)
+        if counts_decide:
+            prefetch(state.counts, begin, held)
+        if mixed:
+            prefetch(state.marks, begin, held)
+        if leaks_ahead:
+            prefetch(neurons.parameters.decays, begin, held)
+
+    return cuda.jit(device=True)(prefetch_state)  # type: ignore[no-any-return]
 
 
 @cache

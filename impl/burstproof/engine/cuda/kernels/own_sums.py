@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
+from burstproof.device.prefetch import make_prefetch
 from burstproof.engine.cuda.args import Amount, Fcl, Queues
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_read_once
@@ -85,7 +86,7 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     put, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     span, block = np.uint32(queues.span), np.uint32(threads)
-    spacing = np.uint32(SPACING)
+    prefetch, spacing = make_prefetch(variant.overlapped), np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
 
     def add_entry(own: Any, entry: Any, queue: Queues) -> None:
@@ -106,9 +107,10 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                 fcl.cells[cell] = cleared
             local = np.uint32(local + block)
         cuda.syncthreads()
-        if thread == zero:
-            queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
         end = np.uint64(base + np.uint64(min(length, queue.queue_room)))
+        if thread == zero:
+            prefetch(entries, base, min(length, queue.queue_room))
+            queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
         step = np.uint64(block)
         at = np.uint64(base + np.uint64(thread))
         while at < end:

@@ -30,7 +30,14 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.kernels.awake import TEAM, make_put_aside, make_take_aside, make_wakes, places_aside
 from burstproof.engine.cuda.kernels.burst import make_count_chunk
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
+from burstproof.engine.cuda.kernels.consume import (
+    Loaded,
+    Moment,
+    make_consume,
+    make_fetch_neuron,
+    make_hand_over,
+    make_prefetch_state,
+)
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.own_sums import make_empty, make_take_queue, make_word_in
@@ -38,6 +45,9 @@ from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_ste
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
+
+_PARTS_AHEAD = 4
+"""Of so many of its next chunks a block has what it will load of their neurons in the L2 cache."""
 
 
 def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
@@ -52,6 +62,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
     per_thread, per_owner, size = shard.chunk // threads, queues.span // shard.chunk, np.uint32(shard.chunk)
     fetch, consume, (_, _, word_at) = make_fetch_neuron(shard), make_consume(shard), make_word_in(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
+    prefetch_state, zero = make_prefetch_state(shard), np.uint32(0)
     lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
 
     def consume_owned(
@@ -71,6 +82,8 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane = np.uint32(thread & lanes)
         for part in range(per_owner):
+            if thread == zero:
+                prefetch_state(np.uint32(begin + np.uint32(part + _PARTS_AHEAD) * size), size, neurons, network)
             for p in range(per_thread):
                 local = np.uint32(np.uint32(part) * size + np.uint32(p) * block + thread)
                 neuron = np.uint32(begin + local)
@@ -97,6 +110,7 @@ def make_consume_awake(shard: ShardVariant, queues: OwnerQueues, threads: int) -
     consume, consume_quiet, wakes = make_consume(shard), make_consume(shard, quiet=True), make_wakes(shard)
     put_aside, take_aside = make_put_aside(per_thread), make_take_aside(per_thread)
     block_tally, hand_over, last = make_block_tally(), make_hand_over(), per_owner - 1
+    prefetch_state = make_prefetch_state(shard)
     block, team, lanes, zero, none = np.uint32(threads), np.uint32(TEAM), np.uint32(WARP - 1), np.uint32(0), np.int32(0)
 
     def consume_awake(
@@ -115,6 +129,8 @@ def make_consume_awake(shard: ShardVariant, queues: OwnerQueues, threads: int) -
     ) -> None:
         thread, candidates, waiting = np.uint32(cuda.threadIdx.x), none, zero
         for part in range(per_owner):
+            if thread == zero:
+                prefetch_state(np.uint32(begin + np.uint32(part + _PARTS_AHEAD) * size), size, neurons, network)
             for p in range(per_thread):
                 local = np.uint32(np.uint32(part) * size + np.uint32(p) * block + thread)
                 neuron, wake = np.uint32(begin + local), False
@@ -192,6 +208,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
     fences, kept = per_owner + 1, per_thread + 1
+    prefetch_state = make_prefetch_state(shard)
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     make_dynamics = make_consume_awake if shard.gathers_awake else make_consume_owned
     fetch, consume_owned = make_fetch_neuron(shard), make_dynamics(shard, queues, threads)
@@ -254,6 +271,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                 part = np.uint32(part + block)
             if thread == zero:
                 found[0] = 0
+                prefetch_state(np.uint32(begin + size), np.uint32(size * np.uint32(_PARTS_AHEAD - 1)), neurons, network)
             take_queue(owner, own, network.neurons, queue, fcl)
             consume_owned(begin, moment, own, ends, found, aside, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.device.prefetch import make_prefetch
 from burstproof.engine.cuda.args import Amount, Fcl, Ids, Queues, Recall, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.entries import make_target_of
@@ -29,6 +30,8 @@ _PER_THREAD, _WIDE_PER_THREAD = 6, 4
 
 So many loads are in flight, and so many registers, of which a thread may have 64.
 """
+_WINDOWS_AHEAD = 4
+"""Of so many windows a block has the entries in the L2 cache, or on their way there."""
 _LINE = 32
 """Entries of a bin that are written together, at most."""
 _SLACK = 4
@@ -266,6 +269,38 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
 
 
+def make_prefetch_window(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
+    """``prefetch_window(base, total, firsts, targets, contributions)``: what ``load_window`` will load at ``base``.
+
+    All threads call it. Nothing happens where parts are neither whole nor rows of one length.
+    """
+    prefetch, columns, offset = make_prefetch(variant.overlapped), in_columns(variant), variant.offset
+    length, window = np.uint32(variant.row_length), np.uint32(threads * _per_thread(variant, queues))
+    one, block = np.uint32(1), np.uint32(threads)
+
+    def elsewhere(base: np.uint32, total: np.uint32, firsts: Any, targets: Any, contributions: Any) -> None:
+        """Nobody knows where parts begin."""
+
+    def of_one(base: np.uint32, total: np.uint32, firsts: Any, targets: Any, contributions: Any) -> None:
+        if cuda.threadIdx.x == 0 and base < total:
+            first, count = np.uint64(firsts[0] + offset(base)), min(window, np.uint32(total - base))
+            prefetch(targets, first, count)
+            if columns:
+                prefetch(contributions, first, count)
+
+    def of_rows(base: np.uint32, total: np.uint32, firsts: Any, targets: Any, contributions: Any) -> None:
+        part, end = np.uint32(np.uint32((base + length - one) // length) + cuda.threadIdx.x), min(base + window, total)
+        while np.uint32(part * length) < end:
+            first = np.uint64(firsts[part] + offset(np.uint32(part * length)))
+            prefetch(targets, first, length)
+            if columns:
+                prefetch(contributions, first, length)
+            part = np.uint32(part + block)
+
+    made = of_one if whole else of_rows if divides(variant) else elsewhere
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
+
+
 def _make_told(variant: Variant) -> Callable[..., Any]:
     """``told(word, value)``: a target, and what the entry of a queue keeps of its contribution."""
     target_of, bits = make_target_of(variant), variant.target_bits
@@ -403,6 +438,7 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
     load_window, put = make_load_window(variant, queues, threads, whole), make_put(variant, queues, threads)
     empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
+    prefetch_window = make_prefetch_window(variant, queues, threads, whole)
     places = threads * per_thread if short else 1
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
 
@@ -425,8 +461,12 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
         thread, base = np.uint32(cuda.threadIdx.x), zero
         own_first = np.uint32(np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         load_window(zero, total, parts, firsts, ends, amounts, part_of, targets, contributions, owned, values)
+        for ahead in range(1, _WINDOWS_AHEAD):
+            prefetch_window(np.uint32(np.uint32(ahead) * window), total, firsts, targets, contributions)
         while base < total:
             following, pending = np.uint32(base + window), zero
+            far = np.uint32(base + np.uint32(_WINDOWS_AHEAD) * window)
+            prefetch_window(far, total, firsts, targets, contributions)
             for i in range(per_thread):
                 if np.uint32(base + own_first + np.uint32(i) * warp) < total:
                     pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
