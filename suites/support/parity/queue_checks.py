@@ -22,7 +22,7 @@ from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.support.parity.train_checks import cuda_engine, recordings_differ
+from suites.support.parity.train_checks import cuda_engine, recordings_differ, sleepers_differ
 
 _PLAN = "burstproof.engine.cuda.plan"
 _BURSTS = 8
@@ -155,6 +155,12 @@ def check_queues_of_features() -> list[str]:
         engine.restore(reference.state())
         problems += recordings_differ(reference.run(2), engine.run(2))
         return problems + list(reference.state().differences(engine.state()))
+
+
+def check_owners_of_neurons_that_sleep() -> list[str]:
+    """What a draw keeps from firing is known before owners read its columns."""
+    with queues_of(room=1 << 12):
+        return sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None)
 
 
 def check_bins_that_are_full() -> list[str]:

@@ -466,24 +466,7 @@ def check_as_large_networks() -> list[str]:
 
 def check_neurons_that_sleep() -> list[str]:
     """No neuron fires without a draw: what a draw keeps from firing is known before the columns are read."""
-    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
-        return _sleepers_differ()
-
-
-def _sleepers_differ() -> list[str]:
-    from burstproof.engine.cuda.plan.packed import pack_network
-
-    problems, rng = [], np.random.default_rng(9)
-    for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
-        mix = replace(_short(next(m for m in MIXES if m.name == name)), neurons=60, synapses=500)
-        mixed, options = mixed_network(mix), mixed_options(mix)
-        neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
-        network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
-        variant = pack_network(network, options).variant
-        if not (variant.sleeps and variant.record.places):
-            problems.append(f"{name}: no neuron sleeps, or none has a record")
-        problems += [f"{name}: {problem}" for problem in runs_differ(network, options, 12, plan)]
-    return problems
+    return train_checks.sleepers_differ(lambda variant: variant.sleeps and bool(variant.record.places))
 
 
 def check_long_rows() -> list[str]:

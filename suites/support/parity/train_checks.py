@@ -5,11 +5,13 @@ They are among those of ``simulator_check``, which runs them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
@@ -38,6 +40,22 @@ def runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dic
     reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
     problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
     return problems + list(reference.state().differences(engine.state()))
+
+
+def sleepers_differ(chosen: Callable[[Variant], bool], bursts: int = 12) -> list[str]:
+    """What differs where no neuron fires without a draw; first of all, whether the variant is the ``chosen`` one."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems, rng = [], np.random.default_rng(9)
+    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+        for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
+            mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=500, bursts=bursts)
+            mixed, options = mixed_network(mix), mixed_options(mix)
+            neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
+            network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
+            problems += [f"{name}: another variant"] * (not chosen(pack_network(network, options).variant))
+            problems += [f"{name}: {problem}" for problem in runs_differ(network, options, bursts, plan)]
+    return problems
 
 
 def second_state_differs(create: CreateEngine) -> list[str]:

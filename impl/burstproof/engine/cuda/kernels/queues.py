@@ -324,12 +324,15 @@ def _unit(queues: OwnerQueues) -> int:
 def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``empty_bins(unit, counts, bins, queue, fcl)``: multiples of ``unit`` entries of each bin into its queue.
 
-    All threads of the block call it, between barriers; a warp takes the bins of as many owners at once as it has lanes.
+    All threads of the block call it, between barriers. A warp takes the bins of as many owners at once as it has lanes,
+    and writes two of them at a time where half a warp is enough for a ``_unit``.
     """
     owners, span, room = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(queues.bin_room)
     deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
     warp, warps, one, zero = np.uint32(WARP), np.uint32(max(1, threads // WARP)), np.uint32(1), np.uint32(0)
     nothing, spacing = variant.queued(0), np.uint32(SPACING)
+    lanes = np.uint32(WARP if _unit(queues) == WARP else WARP // 2)
+    teams = np.uint32(WARP // lanes)
 
     def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
         """Entries in a bin, those that leave it, and where these go."""
@@ -366,26 +369,27 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 
     def by_warp(unit: np.uint32, counts: Ids, bins: Any, queue: Queues, fcl: Fcl) -> None:
         thread = np.uint32(cuda.threadIdx.x)
-        lane, owner = np.uint32(thread % warp), np.uint32(thread // warp)
-        while owner < owners:
-            own_count, own_leaving, own_at = reserve(np.uint32(owner + lane * warps), unit, counts, queue)
-            turn = zero
-            while turn < warp and owner < owners:
+        lane, first_owner = np.uint32(thread % warp), np.uint32(thread // warp)
+        team, member = np.uint32(lane // lanes), np.uint32(lane % lanes)
+        while first_owner < owners:
+            own_count, own_leaving, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
+            turn = team
+            while np.uint32(turn - team) < warp and first_owner < owners:
                 count = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_count), np.int32(turn)))
                 leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
                 at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
-                first, place = np.uint32(owner * room), lane
+                owner = np.uint32(first_owner + team * warps)
+                first, place = np.uint32(owner * room), member
                 while place < leaving:
                     append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
-                    place = np.uint32(place + warp)
-                if leaving > zero and count > leaving:
-                    stays, left = np.uint32(leaving + lane) < count, nothing
-                    if stays:
-                        left = bins[np.uint32(first + leaving + lane)]
-                    cuda.syncwarp()
-                    if stays:
-                        bins[np.uint32(first + lane)] = left
-                turn, owner = np.uint32(turn + one), np.uint32(owner + warps)
+                    place = np.uint32(place + lanes)
+                stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing
+                if stays:
+                    left = bins[np.uint32(first + leaving + member)]
+                cuda.syncwarp()
+                if stays:
+                    bins[np.uint32(first + member)] = left
+                turn, first_owner = np.uint32(turn + teams), np.uint32(first_owner + teams * warps)
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 

@@ -13,8 +13,8 @@ from burstproof.engine.cuda.plan.buffers import NetworkSizes
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
-_SHARED_BYTES = 200 << 10
-"""Shared memory that an owner's sums may take."""
+_SHARED_BYTES = 216 << 10
+"""Shared memory that an owner's sums may take: with what else a block has, all that it can get."""
 _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 832

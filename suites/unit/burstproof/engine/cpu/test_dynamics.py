@@ -8,7 +8,8 @@ import pytest
 from burstproof.engine import reference
 from burstproof.engine.cpu import memory
 from burstproof.engine.options import CpuOptions, EngineOptions
-from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
+from burstproof.engine.precision import Precision
+from burstproof.engine.profile import BATCH_PATH_CANDIDATES, FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.engine.state import Stimulus
 from burstproof.network.features import Features
 from suites.support.parity.builder import network
@@ -16,6 +17,7 @@ from suites.support.parity.builder import network
 pytestmark = pytest.mark.requirement("BE-4")
 
 NEURONS = 2500
+SPECIALISED = CpuOptions(threads=1, specialise=True)
 
 
 @pytest.mark.thorough("compiles kernels")
@@ -77,7 +79,7 @@ def test_specialised_kernels_without_countdowns_agree(
         monkeypatch.setattr(module, "LARGE_NETWORK_NEURONS", 100)
     generator = np.random.default_rng(7)
     net = network(NEURONS, thresholds=4, mp_charge_accumulation=generator.random(NEURONS) >= forgets)
-    options = EngineOptions(profile, cpu=CpuOptions(threads=1, specialise=True))
+    options = EngineOptions(profile, cpu=SPECIALISED)
     engines = [CpuEngine.create(net, options), ReferenceEngine.create(net, options)]
     try:
         for _ in range(6):
@@ -89,3 +91,46 @@ def test_specialised_kernels_without_countdowns_agree(
     finally:
         for engine in engines:
             engine.close()
+
+
+@pytest.mark.thorough("compiles kernels")
+@pytest.mark.parametrize(
+    ("excitability", "options"),
+    [
+        (1.0, EngineOptions(emulate_batch_path=True, precision=Precision.FP16, fractional_stimulus=True, cpu=SPECIALISED)),
+        (0.6, EngineOptions(emulate_batch_path=False, fractional_stimulus=True, cpu=SPECIALISED)),
+    ],
+    ids=["counts do not decide", "counts decide"],
+)
+def test_full_counts_block(excitability: float, options: EngineOptions) -> None:
+    """At 65535 fires a neuron is blocked; nobody has a limit, so only a draw makes counts decide.
+
+    Of the bursts some have candidates enough for the batch path, others do not.
+    """
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.reference import ReferenceEngine
+
+    count, generator = 12_000, np.random.default_rng(5)
+    net = network(
+        count,
+        thresholds=1,
+        leak_coefficients=0.25,
+        refractory_periods=generator.integers(0, 2, count),
+        excitabilities=excitability,
+        mp_charge_accumulation=generator.random(count) < 0.5,
+        consecutive_fire_counts=generator.choice([7, 65534, 65535], count),
+    )
+    engines = [CpuEngine.create(net, options), ReferenceEngine.create(net, options)]
+    candidates = set()
+    try:
+        for share in (0.3, 0.99, 0.99, 0.3):
+            ids = np.flatnonzero(generator.random(count) < share).astype(np.uint32)
+            amounts = generator.choice([0.6, 2.1, 3.3], len(ids)).astype(np.float32)
+            mine, specified = (engine.step(Stimulus(ids, amounts, np.empty(0, np.uint32))) for engine in engines)
+            assert mine.fired_ids.tolist() == specified.fired_ids.tolist()
+            assert engines[0].state().differences(engines[1].state()) == ()
+            candidates.add(mine.candidates >= BATCH_PATH_CANDIDATES)
+    finally:
+        for engine in engines:
+            engine.close()
+    assert candidates == {False, True}
