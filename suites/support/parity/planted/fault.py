@@ -31,7 +31,7 @@ class Fault:
     file : str
         Path in the package.
     old, new : str
-        Text that stands there once, and what it becomes.
+        Text that stands there once, and what it becomes; in Python, in one function (``forks.py`` exchanges its code).
     caught_by : tuple of str
         Names of ``planted_check.checks``: the cases and mixes that fail on it.
     """

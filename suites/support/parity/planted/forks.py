@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,29 +37,26 @@ def answer_of(work: Work) -> Answer:
 
 
 def answer_in_fork(work: Work) -> Answer:
-    """The same, in a fork of this process, with a cache of its own: no image of another run is taken."""
+    """The same, in a fork of this process."""
     gc.collect()
     gc.freeze()  # a fork that counts references in pages shared with this process would copy them
     reader, writer = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="images-") as cache:
-        child = os.fork()
-        if not child:
-            try:
-                signal.alarm(TIME_LIMIT_S)
-                os.environ["XDG_CACHE_HOME"] = cache
-                said = json.dumps(answer_of(work))
-                with os.fdopen(writer, "w") as answers:
-                    answers.write(said)
-            finally:
-                os._exit(0)
-        os.close(writer)
-        with os.fdopen(reader) as answers:
-            said = answers.read()
-        ended_by = os.WTERMSIG(os.waitpid(child, 0)[1])
-    if ended_by == signal.SIGALRM:
-        return {}, f"no answer within {TIME_LIMIT_S} s"
-    if ended_by or not said:
-        return {}, f"no answer; signal {ended_by}"
+    child = os.fork()
+    if not child:
+        try:
+            signal.alarm(TIME_LIMIT_S)
+            answer = json.dumps(answer_of(work))
+            with os.fdopen(writer, "w") as answers:
+                answers.write(answer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answers:
+        said = answers.read()
+    ended_by = os.WTERMSIG(os.waitpid(child, 0)[1])
+    if not said:
+        late = f"within {TIME_LIMIT_S} s" if ended_by == signal.SIGALRM else f"(signal {ended_by})"
+        return {}, f"no answer {late}"
     problems, error = json.loads(said)
     return problems, error
 
