@@ -67,11 +67,18 @@ def planted(package: Path, fault: Fault) -> Iterator[tuple[str, str]]:
     path = package / fault.file
     plain = path.read_text("utf-8")
     edited = fault.edited(plain)
-    path.write_text(edited, "utf-8")
     try:
+        _write(path, edited)
         yield plain, edited
     finally:
-        path.write_text(plain, "utf-8")
+        _write(path, plain)
+
+
+def _write(path: Path, text: str) -> None:
+    """Python may take a compiled file for that of a source of the same second and size."""
+    path.write_text(text, "utf-8")
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def try_in_fork(package: Path, fault: Fault, work: Work) -> Answer:

@@ -21,14 +21,11 @@ PACKAGE = CHECKOUT / "impl" / "burstproof"
 
 
 def _environment(backend: str, folder: Path) -> dict[str, str]:
-    """That of a process which imports the copy in ``folder``, and keeps nothing of a source that it edits."""
+    """That of a process which imports the copy in ``folder``."""
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     kept = [path for path in others if Path(path).resolve() != PACKAGE.parent.resolve()]
-    own = {
-        "PYTHONPATH": os.pathsep.join([str(folder), str(CHECKOUT), *kept]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_CACHE_DIR": str(folder / "kernels"),
-    }
+    paths = os.pathsep.join([str(folder), str(CHECKOUT), *kept])
+    own = {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "kernels")}
     if backend in (SIMULATOR, SIMULATED_SHARDS):
         own["NUMBA_ENABLE_CUDASIM"] = "1"
     return {**os.environ, **own}
@@ -39,9 +36,8 @@ class Workshop:
 
     def __init__(self, folder: Path, backend: str) -> None:
         self._folder, self._backend = folder, backend
-        self._package = shutil.copytree(
-            PACKAGE, folder / "burstproof", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-        )
+        without = shutil.ignore_patterns("__pycache__")
+        self._package = shutil.copytree(PACKAGE, folder / "burstproof", ignore=without)
 
     def try_out(self, checks: Sequence[str], faults: Sequence[Fault]) -> tuple[Problems, list[Outcome]]:
         """What ``checks`` find without a fault, and what becomes of each fault."""

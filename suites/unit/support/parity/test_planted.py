@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.compile import compiler
-from suites.support.parity.planted import forks
-from suites.support.parity.planted.fault import Fault
+from suites.support.parity.planted import cuda, forks, workshop
+from suites.support.parity.planted.fault import SIMULATOR, Fault
 from suites.support.parity.planted.forks import Problems, answer_in_fork, try_in_fork
 from suites.support.parity.planted.reuse import functions_made_once
 
@@ -141,3 +141,13 @@ def test_a_fork_that_ends_without_an_answer_says_how(monkeypatch: pytest.MonkeyP
     assert "ZeroDivisionError" in answer_in_fork(lambda: {str(1 // 0): []})[1]
     assert answer_in_fork(lambda: os.kill(os.getpid(), signal.SIGKILL) or {}) == ({}, "no answer (signal 9)")
     assert answer_in_fork(lambda: time.sleep(60) or {}) == ({}, "no answer within 1 s")
+
+
+@pytest.mark.thorough("processes that import the simulator: seconds")
+@pytest.mark.xdist_group("simulator")
+def test_faults_of_devices_are_found_in_processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator stands for a device; two copies of the package share the faults."""
+    monkeypatch.setattr(workshop, "IN_FORKS", ())
+    healthy, outcomes = workshop.plant(SIMULATOR, cuda.KERNELS[:2], jobs=2)
+    assert healthy == {}
+    assert [(outcome.fault, outcome.caught) for outcome in outcomes] == [(fault, True) for fault in cuda.KERNELS[:2]]
