@@ -52,7 +52,7 @@ def test_every_section_that_an_engine_models_has_a_fault(faults: Sequence[Fault]
 
 
 @pytest.mark.measures("parity.faults_caught", backend=list(CATALOGUE), planted=...)
-@pytest.mark.thorough("every fault is compiled by itself")
+@pytest.mark.thorough("what a fault changes is compiled by itself")
 @pytest.mark.time_limit(1800)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_planted_fault_is_found(backend: str, measure: Measure) -> None:

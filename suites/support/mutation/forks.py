@@ -19,14 +19,12 @@ import os
 import signal
 import tempfile
 import time
-from collections.abc import Container, Iterator
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
 
 import pytest
 from _pytest.runner import runtestprotocol
 
-Swapped = tuple[FunctionType, CodeType]
+from suites.support.swapped_code import Swapped, swapped_code
 
 SLOWEST = 5
 """A mutant under which the cases take so many times as long has been noticed."""
@@ -59,7 +57,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             raise pytest.UsageError("the cases fail without a mutant; mend them first")
         limit_s = SLOWEST * int(time.monotonic() - began) + 30
         for place, (module, source) in enumerate(asked["mutants"]):
-            swapped = swapped_code(module, source)
+            swapped = _swapped(module, source)
             if swapped is None or time.monotonic() >= asked["until"]:
                 continue
             if len(running) == asked["workers"]:
@@ -70,38 +68,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     return True
 
 
-def swapped_code(module: str, source: str) -> Swapped | None:
-    """The function of a module that a mutant changes, with its code there; ``None`` if it changes no function alone."""
-    here = importlib.import_module(module)
-    functions = {function.__qualname__: function for function in _functions(here, here)}
-    plain = _codes(ast.unparse(ast.parse(inspect.getsource(here))), here, functions)
-    changed = [(name, code) for name, code in _codes(source, here, functions).items() if code != plain[name]]
-    if len(changed) != 1 or changed[0][1].co_freevars != functions[changed[0][0]].__code__.co_freevars:
-        return None
-    return functions[changed[0][0]], changed[0][1]
-
-
-def _functions(place: object, module: ModuleType) -> Iterator[FunctionType]:
-    """Functions of a module, or of a class in it, without what decorates them."""
-    for value in vars(place).values():
-        bare = getattr(value, "fget", None) or inspect.unwrap(getattr(value, "__func__", value))
-        if isinstance(bare, FunctionType) and bare.__globals__ is vars(module):
-            yield bare
-        elif isinstance(bare, type) and place is module and bare.__module__ == module.__name__:
-            yield from _functions(bare, module)
-
-
-def _codes(source: str, module: ModuleType, functions: Container[str]) -> dict[str, CodeType]:
-    """The codes of these functions in a source of the module."""
-    found = {}
-    left = [compile(source, str(module.__file__), "exec", dont_inherit=True)]
-    while left:
-        for inner in left.pop().co_consts:
-            if isinstance(inner, CodeType) and inner.co_qualname in functions:
-                found[inner.co_qualname] = inner
-            elif isinstance(inner, CodeType):
-                left.append(inner)
-    return found
+def _swapped(module: str, source: str) -> Swapped | None:
+    """What a mutant exchanges; mutants are made of sources without their layout."""
+    plain = ast.unparse(ast.parse(inspect.getsource(importlib.import_module(module))))
+    return swapped_code(module, plain, source)
 
 
 def _fork(session: pytest.Session, swapped: Swapped | None, cache: str, limit_s: int) -> int:

@@ -1,7 +1,8 @@
-"""Cases and mixes by name on one backend, in a process of its own: what ``planted.workshop`` runs in an edited copy.
+"""Cases and mixes by name on one backend, without a fault and under each: what ``planted.workshop`` runs in a copy.
 
-``python -m suites.support.parity.planted_check BACKEND NAME...`` prints one JSON object: which package ran, and the
-problems of each name.
+``python -m suites.support.parity.planted_check BACKEND`` reads a JSON object: ``package``, the copy's folder, in which
+it plants; ``checks``, the names of those that run without a fault; and ``faults``. It prints one: the ``healthy``
+answer, and the answer ``found`` under each fault. An answer is the problems of each check, and why there are none.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from unittest import mock
 
 import burstproof
@@ -26,13 +28,17 @@ from suites.support.parity.planted.fault import (
     CPU,
     CUDA,
     FEATURES,
+    ON_CPU,
     SHARDS,
     SHARED,
     SIMULATED_SHARDS,
     SIMULATOR,
     THREADS,
     WGPU,
+    Fault,
 )
+from suites.support.parity.planted.forks import answer_in_fork, answer_of, try_in_fork
+from suites.support.parity.planted.reuse import functions_made_once
 
 
 class SimulatedShards(Backend):
@@ -75,20 +81,40 @@ def checks(backend: str) -> Iterator[tuple[str, Check]]:
         yield f"train: {mix.name}", lambda create, cut=cut: compare_run(cut, create)
 
 
-def main(backend: str, names: list[str]) -> int:
-    """Run the checks called ``names`` and print what they find."""
-    warnings.simplefilter("ignore", RuntimeWarning)
-    known = dict(checks(backend))
+@contextmanager
+def _ready(backend: str) -> Iterator[None]:
+    """What has to hold for all checks of a backend."""
     with ExitStack() as stack:
+        if backend in ON_CPU:
+            stack.enter_context(functions_made_once())
         if backend in (SIMULATOR, SIMULATED_SHARDS):
             from suites.support.simulated_blocks import quick_blocks
 
             stack.enter_context(quick_blocks())
             stack.enter_context(mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=4))
-        problems = {name: known[name](SUBJECTS[backend].create) for name in names}
-    print(json.dumps({"package": burstproof.__file__, "problems": problems}))
+        yield
+
+
+def main(backend: str) -> int:
+    """Run the checks without a fault, then under each, and print what they find."""
+    warnings.simplefilter("ignore", RuntimeWarning)
+    asked = json.load(sys.stdin)
+    package = Path(burstproof.__file__).parent
+    if package != Path(asked["package"]):
+        raise SystemExit(f"the package that runs is {package}")
+    known = dict(checks(backend))
+
+    def problems(names: Sequence[str]) -> dict[str, list[str]]:
+        return {name: known[name](SUBJECTS[backend].create) for name in names}
+
+    with _ready(backend):
+        simulated = backend in (SIMULATOR, SIMULATED_SHARDS)  # a fork would lack the simulator's threads
+        healthy = (answer_in_fork if simulated else answer_of)(lambda: problems(asked["checks"]))
+        faults = [Fault(**{**fault, "caught_by": tuple(fault["caught_by"])}) for fault in asked["faults"]]
+        found = [try_in_fork(package, fault, lambda names=fault.checks: problems(names)) for fault in faults]
+    print(json.dumps({"healthy": healthy, "found": found}))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(sys.argv[1]))

@@ -28,7 +28,13 @@ from numba.core.serialize import dumps
 from burstproof.engine.cpu.sealed import SealedFolder
 from burstproof.user_cache import cache_folder
 
-_SOURCES = ("burstproof.engine", "burstproof.engine.cpu", "burstproof.network", "burstproof.network.synthetic")
+_SOURCES = (
+    "burstproof.engine",
+    "burstproof.engine.cpu",
+    "burstproof.engine.features",
+    "burstproof.network",
+    "burstproof.network.synthetic",
+)
 _PREFIX = "burstproof-kernel"
 MOST_COMPILING_S = 60.0
 """For so long another process that compiles the same kernel is waited for: longer than that takes anywhere."""

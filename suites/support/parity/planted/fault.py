@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from suites.support.parity.planted.names import FAN
+
 CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 shards", "wgpu", "cuda simulator", "cuda"
 SHARED = "cpu, shared helpers"
 SIMULATED_SHARDS = "cuda simulator, 2 shards"
 FEATURES = "cpu, features"
+
+ON_CPU = (CPU, FEATURES, SHARED, THREADS, SHARDS)
+"""Their kernels are those of the CPU engine."""
+IN_FORKS = (*ON_CPU, SIMULATOR, SIMULATED_SHARDS)
+"""Their faults are tried in forks of one process; a device that a process has asked for is of no use in its forks."""
 
 PROBE = "float32 of this adapter is not exact"
 """In place of a check: the WGPU engine refuses, since its probe of the adapter runs the functions of the shader."""
@@ -24,7 +31,7 @@ class Fault:
     file : str
         Path in the package.
     old, new : str
-        Text that stands there once, and what it becomes.
+        Text that stands there once, and what it becomes; in Python, in one function (``forks.py`` exchanges its code).
     caught_by : tuple of str
         Names of ``planted_check.checks``: the cases and mixes that fail on it.
     """
@@ -34,6 +41,28 @@ class Fault:
     old: str
     new: str
     caught_by: tuple[str, ...]
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks that run under the fault."""
+        return (FAN,) if self.caught_by == (PROBE,) else self.caught_by
+
+    @property
+    def module(self) -> str | None:
+        """The module that the edit changes; ``None`` if that is no module but a shader."""
+        return f"burstproof.{self.file[:-3].replace('/', '.')}" if self.file.endswith(".py") else None
+
+    def edited(self, text: str) -> str:
+        """``text`` of the file with the fault.
+
+        Raises
+        ------
+        ValueError
+            The text to be edited does not stand in the file exactly once.
+        """
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.file} holds the text {text.count(self.old)} times: {self.old!r}")
+        return text.replace(self.old, self.new)
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ HELPERS = (
     Fault(
         "the scale of learning networks leaves 2^9 times more room",
         "engine/fixed_point.py",
-        "_LEARNING_SUM, _LEARNING_INPUT = 2.0**49, 64.0",
-        "_LEARNING_SUM, _LEARNING_INPUT = 2.0**40, 64.0",
+        "room = _LEARNING_SUM / (survey.in_degree + 2)",
+        "room = _LEARNING_SUM / 2.0**9 / (survey.in_degree + 2)",
         ("mix: mp-driven",),
     ),
     Fault(

@@ -1,4 +1,4 @@
-"""Planting faults: copies of the package with one edit each, and the checks that run in them."""
+"""Planting faults: copies of the package, and processes that run the checks in them."""
 
 from __future__ import annotations
 
@@ -8,104 +8,86 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
-from queue import SimpleQueue
-from typing import TypeVar
 
-from suites.support.parity.planted.fault import PROBE, SIMULATED_SHARDS, SIMULATOR, Fault, Outcome
-from suites.support.parity.planted.names import FAN
+from suites.support.parity.planted.fault import IN_FORKS, PROBE, SIMULATED_SHARDS, SIMULATOR, Fault, Outcome
+from suites.support.parity.planted.forks import TIME_LIMIT_S, Answer, Problems, planted
 
 CHECKOUT = Path(__file__).parents[4]
 PACKAGE = CHECKOUT / "impl" / "burstproof"
-TIME_LIMIT_S = 600.0
-Result = TypeVar("Result")
+
+
+def _environment(backend: str, folder: Path) -> dict[str, str]:
+    """That of a process which imports the copy in ``folder``."""
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    kept = [path for path in others if Path(path).resolve() != PACKAGE.parent.resolve()]
+    paths = os.pathsep.join([str(folder), str(CHECKOUT), *kept])
+    own = {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    if backend in (SIMULATOR, SIMULATED_SHARDS):
+        own["NUMBA_ENABLE_CUDASIM"] = "1"
+    return {**os.environ, **own}
 
 
 class Workshop:
-    """A copy of the package in which faults are planted one at a time."""
+    """A copy of the package in ``folder``, in which faults are planted one at a time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        shutil.copytree(PACKAGE, folder / "burstproof", ignore=shutil.ignore_patterns("__pycache__"))
-        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-        kept = [path for path in others if Path(path).resolve() != PACKAGE.parent.resolve()]
-        paths = os.pathsep.join([str(folder), str(CHECKOUT), *kept])
-        self._environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kernels"), "PYTHONPATH": paths}
-        self._runs = 0
+    def __init__(self, folder: Path, backend: str) -> None:
+        self._folder, self._backend = folder, backend
+        without = shutil.ignore_patterns("__pycache__")
+        self._package = shutil.copytree(PACKAGE, folder / "burstproof", ignore=without)
 
-    def healthy(self, backend: str, checks: Iterable[str]) -> dict[str, list[str]]:
-        """Problems that the checks find without a fault."""
-        found, error = self._run(backend, checks)
-        return {"the process": [error]} if error else {name: problems for name, problems in found.items() if problems}
+    def try_out(self, checks: Sequence[str], faults: Sequence[Fault]) -> tuple[Problems, list[Outcome]]:
+        """What ``checks`` find without a fault, and what becomes of each fault."""
+        if self._backend in IN_FORKS:
+            healthy, found = self._ask(checks, faults)
+        else:
+            healthy, found = self._ask(checks)[0], [self._try_in_process(fault) for fault in faults]
+        problems, error = healthy
+        wrong = {name: told for name, told in problems.items() if told}
+        outcomes = [Outcome(fault, *answer) for fault, answer in zip(faults, found, strict=True)]
+        return {"the process": [error]} if error else wrong, outcomes
 
-    def try_out(self, backend: str, fault: Fault) -> Outcome:
-        """Plant ``fault``, run what has to catch it, take it back.
+    def _try_in_process(self, fault: Fault) -> Answer:
+        with planted(self._package, fault):
+            return self._ask(fault.checks)[0]
 
-        Raises
-        ------
-        ValueError
-            The text to be edited does not stand in the file exactly once.
-        """
-        path = self._folder / "burstproof" / fault.file
-        text = path.read_text("utf-8")
-        if text.count(fault.old) != 1:
-            raise ValueError(f"{fault.name}: {fault.file} holds the text {text.count(fault.old)} times: {fault.old!r}")
-        try:
-            self._write(path, text.replace(fault.old, fault.new))
-            probed = fault.caught_by == (PROBE,)
-            return Outcome(fault, *self._run(backend, [FAN] if probed else fault.caught_by))
-        finally:
-            self._write(path, text)
-
-    def _write(self, path: Path, text: str) -> None:
-        """Python may take a compiled file for that of a source of the same second and size."""
-        path.write_text(text, "utf-8")
-        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-            compiled.unlink()
-
-    def _run(self, backend: str, checks: Iterable[str]) -> tuple[dict[str, list[str]], str]:
-        self._runs += 1
-        own = {"XDG_CACHE_HOME": str(self._folder / f"images {self._runs}")}  # no image of another run is taken
-        if backend in (SIMULATOR, SIMULATED_SHARDS):
-            own["NUMBA_ENABLE_CUDASIM"] = "1"
-        try:
-            done = subprocess.run(
-                [sys.executable, "-m", "suites.support.parity.planted_check", backend, *checks],
-                cwd=CHECKOUT,
-                env=self._environment | own,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=TIME_LIMIT_S,
-            )
-        except subprocess.TimeoutExpired:
-            return {}, f"no answer within {TIME_LIMIT_S:.0f} s"
-        if done.returncode:
-            return {}, "\n".join(done.stderr.splitlines()[-3:])
+    def _ask(self, checks: Sequence[str], faults: Sequence[Fault] = ()) -> tuple[Answer, list[Answer]]:
+        """What a process of ``planted_check`` answers without a fault, and under each that it plants."""
+        asked = {"package": str(self._package), "checks": checks, "faults": [asdict(fault) for fault in faults]}
+        with tempfile.TemporaryDirectory(prefix="images-") as cache:  # no image of another run is taken
+            error = ""
+            try:
+                done = subprocess.run(
+                    [sys.executable, "-m", "suites.support.parity.planted_check", self._backend],
+                    input=json.dumps(asked),
+                    cwd=CHECKOUT,
+                    env={**_environment(self._backend, self._folder), "XDG_CACHE_HOME": cache},
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=TIME_LIMIT_S * (1 + len(faults)),
+                )
+            except subprocess.TimeoutExpired as late:
+                error = f"no answer within {late.timeout:.0f} s"
+            else:
+                error = "\n".join(done.stderr.splitlines()[-3:]) if done.returncode else ""
+        if error:
+            return ({}, error), [({}, error) for _ in faults]
         answer = json.loads(done.stdout.splitlines()[-1])
-        if not Path(answer["package"]).is_relative_to(self._folder):
-            return {}, f"the package that ran is {answer['package']}"
-        return answer["problems"], ""
+        return answer["healthy"], answer["found"]
 
 
-def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[dict[str, list[str]], list[Outcome]]:
+def plant(backend: str, faults: Iterable[Fault], jobs: int = 1) -> tuple[Problems, list[Outcome]]:
     """What is wrong without a fault (it should be empty), and what became of each fault; ``jobs`` run at once."""
     chosen = list(faults)
-    free: SimpleQueue[Workshop] = SimpleQueue()
-
-    def borrowed(work: Callable[[Workshop], Result]) -> Result:
-        workshop = free.get()
-        try:
-            return work(workshop)
-        finally:
-            free.put(workshop)
-
+    names = sorted({name for fault in chosen for name in fault.caught_by} - {PROBE})
     with tempfile.TemporaryDirectory(prefix="burstproof-planted-") as folder, ThreadPoolExecutor(jobs) as pool:
-        for job in range(jobs):
-            free.put(Workshop(Path(folder) / str(job)))
-        names = sorted({name for fault in chosen for name in fault.caught_by} - {PROBE})
-        healthy = pool.submit(borrowed, lambda workshop: workshop.healthy(backend, names))
-        outcomes = pool.map(lambda fault: borrowed(lambda workshop: workshop.try_out(backend, fault)), chosen)
-        return healthy.result(), list(outcomes)
+        running = [
+            pool.submit(Workshop(Path(folder) / str(job), backend).try_out, [] if job else names, chosen[job::jobs])
+            for job in range(jobs)
+        ]
+        (healthy, outcomes), *others = [job.result() for job in running]
+        return healthy, [*outcomes, *(outcome for _, more in others for outcome in more)]

@@ -14,10 +14,10 @@ import pytest
 from burstproof.errors import ExitCode
 from suites.support.mutation import __main__
 from suites.support.mutation.__main__ import main, part_of, planted_in
-from suites.support.mutation.forks import swapped_code
 from suites.support.mutation.groups import GROUPS, ROOT, Group, equivalent
 from suites.support.mutation.mutants import mutants_of
 from suites.support.mutation.trial import Planted
+from suites.support.swapped_code import swapped_code
 
 pytestmark = pytest.mark.requirement("RE-2", "SU-5")
 
@@ -80,7 +80,8 @@ def test_a_fork_exchanges_the_code_of_one_function(tmp_path: Path, monkeypatch: 
     """All faults but one in a default value, which no code of the function holds."""
     (tmp_path / "planted_here.py").write_text(SOURCE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    found = {mutant.change: swapped_code("planted_here", mutant.source) for mutant in mutants_of(SOURCE)}
+    plain = ast.unparse(ast.parse(SOURCE))
+    found = {mutant.change: swapped_code("planted_here", plain, mutant.source) for mutant in mutants_of(SOURCE)}
     assert [change for change, swapped in found.items() if swapped is None] == ["2.0 -> 3.0"]
     swapped = found["one >= limit -> one > limit"]
     assert swapped is not None

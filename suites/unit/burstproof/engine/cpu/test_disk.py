@@ -110,6 +110,21 @@ def test_who_holds_a_kernel_for_too_long_is_not_waited_for(folder: Path, monkeyp
     held.release("burstproof-kernel-x", claimed)
 
 
+def test_the_sources_of_kernels_name_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of any module with functions that are compiled into kernels makes other files."""
+    packages = set()
+
+    def named(function: Any) -> Any:
+        packages.add(function.__module__.rpartition(".")[0])
+        return function
+
+    monkeypatch.setattr("burstproof.engine.cpu.compile._named", named)
+    monkeypatch.setattr("burstproof.engine.cpu.memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
+    CpuEngine.create(mixed_network(MIXES[6]), mixed_options(MIXES[6])).close()
+    assert packages
+    assert packages <= set(cpu_disk._SOURCES)
+
+
 def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert multiplier(3, "three")(7) == 22
     monkeypatch.setattr(cpu_disk, "SOURCES_DIGEST", "changed")
