@@ -113,7 +113,8 @@ def test_interleaved_heads_in_place(place) -> None:
     q, k, v = packed.transpose(2, 0, 3, 1, 4)
     joined = place.empty((2, 70, 4, 32), BFLOAT16)
     attended = attention(q, k, v, causal=True, out=joined.transpose(0, 2, 1, 3))
-    apart = [place.xp.ascontiguousarray(array) for array in (q, k, v)]
+    with place.use():
+        apart = [place.xp.ascontiguousarray(array) for array in (q, k, v)]
     expected = attention(*apart, causal=True)
     assert np.array_equal(place.to_host(attended.out), place.to_host(expected.out))
     dpacked = place.empty(packed.shape, BFLOAT16)
