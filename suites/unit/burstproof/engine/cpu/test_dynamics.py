@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ pytestmark = pytest.mark.requirement("BE-4")
 
 NEURONS = 2500
 SPECIALISED = CpuOptions(threads=1, specialise=True)
+FRACTIONAL = EngineOptions(fractional_stimulus=True, cpu=SPECIALISED)
 
 
 @pytest.mark.thorough("compiles kernels")
@@ -97,8 +100,8 @@ def test_specialised_kernels_without_countdowns_agree(
 @pytest.mark.parametrize(
     ("excitability", "options"),
     [
-        (1.0, EngineOptions(emulate_batch_path=True, precision=Precision.FP16, fractional_stimulus=True, cpu=SPECIALISED)),
-        (0.6, EngineOptions(emulate_batch_path=False, fractional_stimulus=True, cpu=SPECIALISED)),
+        (1.0, replace(FRACTIONAL, emulate_batch_path=True, precision=Precision.FP16)),
+        (0.6, FRACTIONAL),
     ],
     ids=["counts do not decide", "counts decide"],
 )
