@@ -40,7 +40,7 @@ def _make_take(key: KernelKey) -> Compiled:
     def take(queue: int, queues: Queues, sums: Array, flags: Array) -> None:
         """Add what all threads have put into ``queue``; places in ``sums`` and ``flags`` are those in its region."""
         words, palette = queues.words, queues.palette
-        threads, count = queues.ends.shape
+        threads, count = len(queues.ends), queues.per_thread
         for thread in range(threads):
             first = (thread * count + queue) * queues.capacity
             end = queues.ends[thread, queue]
@@ -102,7 +102,7 @@ def _make_restart() -> Compiled:
     @inner_compiler
     def restart(part: int, first: int, end: int, queues: Queues) -> None:
         """Forget what one thread has put into its queues ``first`` ... ``end - 1``."""
-        count = queues.ends.shape[1]
+        count = queues.per_thread
         for queue in range(first, end):
             queues.ends[part, queue] = (part * count + queue) * queues.capacity
 
@@ -208,7 +208,7 @@ def _make_send(key: KernelKey) -> Compiled:
 
         Returns how many sources are done, how many synapses of the next one, and whether it stopped at a full queue.
         """
-        slot, ends, last = burst % s.slots, queues.ends[part], queues.capacity - 1
+        slot, ends, last = burst % s.slots, queues.ends[part, : queues.per_thread], queues.capacity - 1
         shift = (slot + 1) % s.slots * (len(queues.regions) - 1)
         for k in range(-_ROWS_AHEAD, count):
             if k + _ROWS_AHEAD < count:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from burstproof.engine.cpu.arrays import Array, Ring, Rows, Static
 from burstproof.engine.cpu.compile import compiler, inner_compiler
 from burstproof.engine.cpu.disk import keep_on_disk
+from burstproof.engine.cpu.lines import lines
 
 REGION_NEURONS = 1 << 16
 """Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
@@ -61,9 +62,10 @@ class Queues(NamedTuple):
         one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at (t Q + s R + r) C.
     palette : int64 (P,)
         The different contributions of a network with few, none of which is computed; empty where words hold them.
-    ends : int64 (T, Q)
-        Where what is in a queue ends.
-    capacity : int
+    ends : int64 (T, a multiple of 8)
+        Where what is in the first Q of a thread ends: its row, which it writes all the time, shares no cache line.
+    per_thread, capacity : int
+        Q and C.
     sums, flags : (N,)
         FCL of the burst under way; ``flags`` is empty if not needed.
     ahead : int64 (D,)
@@ -77,6 +79,7 @@ class Queues(NamedTuple):
     words: npt.NDArray[np.void]
     palette: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
+    per_thread: int
     capacity: int
     sums: Array
     flags: Array
@@ -167,12 +170,14 @@ def make_queues(
     threads, neurons = len(bounds) - 1, int(bounds[-1])
     starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
-    count = len(regions) - 1
+    count = slots * (len(regions) - 1)
     region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
     held = np.dtype(np.uint16) if len(palette.values) else contributions
     word = np.dtype([("contribution", held), ("target", np.uint16)])
-    queues = threads * slots * count
+    queues = threads * count
     capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
+    ends = lines(threads, count)
+    ends[:, :count] = np.arange(queues).reshape(threads, count) * capacity
     return Queues(
         bounds,
         np.concatenate(([0], np.cumsum([len(s) for s in starts]))).astype(np.int64),
@@ -180,7 +185,8 @@ def make_queues(
         region_of,
         np.empty(queues * capacity, word),
         palette.values,
-        np.arange(queues).reshape(threads, slots * count) * capacity,
+        ends,
+        count,
         capacity,
         np.zeros(neurons, ring.sums.dtype),
         np.zeros(neurons if len(ring.flags) else 0, np.bool_),
@@ -216,7 +222,7 @@ def pack_rows(
     """
     count, threads = len(static.targets), len(queues.bounds) - 1
     words = np.empty(count, queues.words.dtype)
-    bins = np.empty(count, np.min_scalar_type(queues.ends.shape[1]) if narrow else np.dtype(np.uint32))
+    bins = np.empty(count, np.min_scalar_type(queues.per_thread) if narrow else np.dtype(np.uint32))
     cuts = np.linspace(0, count, threads + 1).astype(np.int64)
     _for_all(pool, lambda t: _pack(cuts[t], cuts[t + 1], static, queues, palette.numbers, words, bins), threads)
     return Rows(static.offsets, words, bins, static.clamped_sources)

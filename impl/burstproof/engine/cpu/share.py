@@ -16,13 +16,11 @@ from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Ring
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import Deliver, make_deliver
 from burstproof.engine.cpu.intrinsics import yield_core
+from burstproof.engine.cpu.lines import LINE
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.queues import Queues
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
-
-LINE = 8
-"""Entries of the board that share a cache line; what different threads write lies on lines of its own."""
 
 NUMBER, BURSTS, ROOM = 0, 1, 2
 """Places on the board: first burst, number of bursts and room for firings of the batch."""
@@ -209,7 +207,7 @@ def _make_own_sends(deliver: Deliver, meet: Compiled, total: Compiled) -> Compil
                 return
             empty(part, queues, model.ring, s)
             meet(shared.board, threads)
-            restart(part, 0, queues.ends.shape[1], queues)
+            restart(part, 0, queues.per_thread, queues)
 
     return own_sends
 
@@ -332,7 +330,7 @@ def make_settle(key: KernelKey) -> Compiled:
 
     @compiler
     def settle(queues: Queues, ring: Ring, s: Scalars) -> None:
-        threads, count = queues.ends.shape
+        threads, count = len(queues.ends), queues.per_thread
         for part in range(threads):
             empty(part, queues, ring, s)
         for part in range(threads):

@@ -15,9 +15,10 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Output, Plan
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
+from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.queues import NO_PALETTE, balanced_bounds, make_queues, pack_rows, palette_of
-from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, LINE, NOT_STARTED, Shared
+from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, NOT_STARTED, Shared
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
 
@@ -102,14 +103,14 @@ class Team:
         queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
         self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(
-            np.full(HELPERS + threads * LINE, LEFT, np.int64),
+            lines(HELPERS + threads * LINE),
             queues,
             np.empty((2, count), np.uint32),
             np.empty((2, count), np.float32),
-            np.zeros((2, threads, LINE), np.int64),
-            np.zeros((threads, LINE), np.int64),
+            lines(2, threads, LINE),
+            lines(threads, LINE),
         )
-        self._shared.board[:HELPERS] = 0
+        self._shared.board[HELPERS:] = LEFT
         self._bound_static = memory.static
         self._take_kernels(_room_for(None, memory))
 

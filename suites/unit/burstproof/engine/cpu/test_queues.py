@@ -13,6 +13,7 @@ from burstproof.engine.cpu import engine as cpu_engine
 from burstproof.engine.cpu import queues as cpu_queues
 from burstproof.engine.cpu.arrays import Ring, Static
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.lines import lines
 from burstproof.engine.cpu.queues import (
     LEAST_CAPACITY,
     PALETTE_ENTRIES,
@@ -57,9 +58,21 @@ def test_regions_cut_the_ranges_of_the_threads() -> None:
     last = 64 + 2 * REGION_NEURONS
     assert queues.regions.tolist() == [0, 64, 64 + REGION_NEURONS, last, last + 7]
     assert queues.owned.tolist() == [0, 1, 1, 4]
-    assert queues.ends.shape == (3, 3 * 4)
+    assert queues.per_thread == 3 * 4
+    assert queues.ends.shape == (3, 16)
     assert queues.ends[2, 5] == (2 * 12 + 5) * queues.capacity
     assert queues.region_of[[0, 1, REGION_NEURONS // 64, REGION_NEURONS // 64 + 1]].tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 8), (17,)])
+def test_no_two_parts_share_a_cache_line(shape: tuple[int, ...]) -> None:
+    """The last length is made whole lines, and the first begins where a line does, wherever NumPy puts an array."""
+    held = [lines(*shape) for _ in range(20)]
+    for array in held:
+        assert array.shape == (*shape[:-1], -(-shape[-1] // 8) * 8)
+        assert array.ctypes.data % 64 == 0
+        assert array.flags.c_contiguous
+        assert not array.any()
 
 
 @pytest.mark.parametrize(("kind", "word_bytes"), [(np.int16, 4), (np.int32, 6), (np.int64, 10)])
