@@ -14,15 +14,17 @@ def swapped_code(module: str, plain: str, edited: str) -> Swapped | None:
     """The function of a module that an edit changes, with its code there; ``None`` if it changes no function alone.
 
     ``plain`` and ``edited`` are the source without and with the edit. What an edit changes when the module is imported,
-    such as a constant or a default value, is in no function.
+    such as a constant, a default value or what decorates a function, is in no function.
     """
     here = importlib.import_module(module)
     functions = {function.__qualname__: function for function in _functions(here, here)}
-    before, after = (_codes(source, here, functions) for source in (plain, edited))
+    whole = [compile(source, str(here.__file__), "exec", dont_inherit=True) for source in (plain, edited)]
+    before, after = (_codes(code, functions) for code in whole)
     changed = [name for name, code in after.items() if without_lines(code) != without_lines(before[name])]
-    if len(changed) != 1 or after[changed[0]].co_freevars != functions[changed[0]].__code__.co_freevars:
+    if _outside(whole[0]) != _outside(whole[1]) or len(changed) != 1:
         return None
-    return functions[changed[0]], after[changed[0]]
+    function, code = functions[changed[0]], after[changed[0]]
+    return (function, code) if code.co_freevars == function.__code__.co_freevars else None
 
 
 def without_lines(code: CodeType) -> CodeType:
@@ -41,10 +43,16 @@ def _functions(place: object, module: ModuleType) -> Iterator[FunctionType]:
             yield from _functions(bare, module)
 
 
-def _codes(source: str, module: ModuleType, functions: Container[str]) -> dict[str, CodeType]:
-    """The codes of these functions in a source of the module."""
+def _outside(module: CodeType) -> CodeType:
+    """What a module does when it is imported, without its functions and classes."""
+    consts = tuple(None if isinstance(one, CodeType) else one for one in module.co_consts)
+    return without_lines(module.replace(co_consts=consts))
+
+
+def _codes(module: CodeType, functions: Container[str]) -> dict[str, CodeType]:
+    """The codes of these functions in that of a module."""
     found = {}
-    left = [compile(source, str(module.__file__), "exec", dont_inherit=True)]
+    left = [module]
     while left:
         for inner in left.pop().co_consts:
             if isinstance(inner, CodeType) and inner.co_qualname in functions:

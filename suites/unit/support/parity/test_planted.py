@@ -107,6 +107,8 @@ def test_what_was_remembered_before_is_forgotten(engine: ModuleType, monkeypatch
     ("old", "new", "why"),
     [
         ("LIMIT = 5", "LIMIT = 6", "the fault changes no function of it alone"),
+        ("@cache\ndef offset():\n    return 1", "def offset():\n    return 2", "no function of it alone"),
+        ("def result(value):\n    return int", "def result(value, more=1):\n    return more + int", "of it alone"),
         ("2 * value", "4 * value", "planted_engine.doubled was compiled before"),
     ],
 )
