@@ -14,7 +14,7 @@ from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Vari
 from burstproof.engine.cuda.plan.word import Word
 
 _SHARED_BYTES = 216 << 10
-"""Shared memory that an owner's sums may take: with what else a block has, all that it can get."""
+"""Shared memory that an owner's sums may take, of the 227 KB that a block of an H200 can get."""
 _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 832
