@@ -28,7 +28,7 @@ REGION_NEURONS = 1 << 16
 """Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
 
 ALIGNED = 64
-"""Ranges and regions are multiples of it, so that no two threads write to one cache line."""
+"""Ranges and regions are multiples of it: two threads write to one cache line at most where their ranges meet."""
 
 LEAST_CAPACITY = 64
 """Contributions that a queue has room for at least; capacities are powers of two."""
@@ -89,7 +89,7 @@ class Queues(NamedTuple):
 def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
     """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
 
-    They are multiples of 64, so that no two threads write to one cache line.
+    They are multiples of 64, so that two threads write to one cache line at most where their ranges meet.
     """
     if threads == 1:
         return np.array([0, neurons], np.int64)
