@@ -26,7 +26,7 @@ from suites.support.shards.cpu_shards import (
     sharded,
 )
 
-MIXED = (EVERYTHING_LEARNS, "beta, mp-driven, plastic, windows 1 and 3", "batch path")
+MIXED = ("beta, mp-driven, plastic, windows 1 and 3", "batch path")
 STRATEGIES = ("contiguous", "round_robin", "by_cortical_area", "dynamic")
 CHOSEN = ("common", "delays_frac", "stdp_w3")
 """Short traces; all of them run on shards in one process, in ``test_cpu_shards``."""
@@ -34,8 +34,12 @@ CHOSEN = ("common", "delays_frac", "stdp_w3")
 REMEMBERING = ("mem2t_12", "assoc_12", "stim_11")
 """Recordings of features: memories with twins and drivers, associations, everything together."""
 
-PLAIN, FEATURED = "recordings and mixes", "recordings of features"
-GROUPS = {PLAIN: (CHOSEN, MIXED), FEATURED: (tuple(f"features/{name}" for name in REMEMBERING), ())}
+PLAIN, FEATURED = "recordings and a mix", "recordings of features"
+GROUPS = {
+    PLAIN: (CHOSEN, (EVERYTHING_LEARNS,)),
+    "mixes": ((), MIXED),
+    FEATURED: (tuple(f"features/{name}" for name in REMEMBERING), ()),
+}
 """Names of recordings and of mixes."""
 
 TIMEOUT_S = 60.0
