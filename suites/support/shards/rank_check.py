@@ -34,11 +34,11 @@ CHOSEN = ("common", "delays_frac", "stdp_w3")
 REMEMBERING = ("mem2t_12", "assoc_12", "stim_11")
 """Recordings of features: memories with twins and drivers, associations, everything together."""
 
-PLAIN, FEATURED = "recordings and a mix", "recordings of features"
+PLAIN = "recordings and a mix"
 GROUPS = {
     PLAIN: (CHOSEN, (EVERYTHING_LEARNS,)),
     "mixes": ((), MIXED),
-    FEATURED: (tuple(f"features/{name}" for name in REMEMBERING), ()),
+    "recordings of features": (tuple(f"features/{name}" for name in REMEMBERING), ()),
 }
 """Names of recordings and of mixes."""
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 LINE = 8
 """Entries of 64 bits in a cache line."""
 
-_BYTES = 64
+_BYTES = 8 * LINE
 
 
 def lines(*shape: int) -> npt.NDArray[np.int64]:
-    """Zeros (..., N), int64: N is the last length, rounded up to a multiple of ``LINE``; a line begins at the first."""
+    """Zeros (..., N), int64, that begin a cache line; N is the last length rounded up to a multiple of ``LINE``."""
     whole = *shape[:-1], -(-shape[-1] // LINE) * LINE
     size = 8 * int(np.prod(whole))
     raw = np.zeros(size + _BYTES, np.uint8)

@@ -170,14 +170,14 @@ def make_queues(
     threads, neurons = len(bounds) - 1, int(bounds[-1])
     starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
-    count = slots * (len(regions) - 1)
+    per_thread = slots * (len(regions) - 1)
     region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
     held = np.dtype(np.uint16) if len(palette.values) else contributions
     word = np.dtype([("contribution", held), ("target", np.uint16)])
-    queues = threads * count
+    queues = threads * per_thread
     capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
-    ends = lines(threads, count)
-    ends[:, :count] = np.arange(queues).reshape(threads, count) * capacity
+    ends = lines(threads, per_thread)
+    ends[:, :per_thread] = np.arange(queues).reshape(threads, per_thread) * capacity
     return Queues(
         bounds,
         np.concatenate(([0], np.cumsum([len(s) for s in starts]))).astype(np.int64),
@@ -186,7 +186,7 @@ def make_queues(
         np.empty(queues * capacity, word),
         palette.values,
         ends,
-        count,
+        per_thread,
         capacity,
         np.zeros(neurons, ring.sums.dtype),
         np.zeros(neurons if len(ring.flags) else 0, np.bool_),
