@@ -544,7 +544,7 @@ def test_a_gpu_gives_the_same_spikes() -> None:
 def test_auto_says_why() -> None:
     with bp.open_engine(chain()) as engine:
         assert engine.backend == "cpu"
-        assert "gpu_min_neurons" in engine.reason
+        assert "a GPU hardly pays off" in engine.reason
     engine.close()
 
 
