@@ -10,6 +10,7 @@ import gc
 import math
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,10 +30,14 @@ from stages.signals import end_in_order
 from stages.time_limit import CaseOverranError, SittingLimit, TimeLimit
 from stages.witness import Witness, ran
 
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
 _GATEKEEPER = pytest.StashKey[Gatekeeper]()
 _MEASUREMENTS = pytest.StashKey[Measure]()
 _NEED_ARGUMENTS = ("requirement", "gate", declaring.MARKER, time_limit.MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
+_REFUSED = "burstproof_refused"
 MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
 
 
@@ -106,12 +111,22 @@ def pytest_collection() -> Generator[None, object, object]:
             gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse cases whose markers mean nothing, and ids that nobody can read."""
     known = {row.id for row in load_requirements()}
-    problems = [problem for item in items for problem in _marker_problems(item, known)]
+    problems = [*dict.fromkeys(problem for item in items for problem in _marker_problems(item, known))]
     if problems:
-        raise pytest.UsageError(*dict.fromkeys(problems))
+        if hasattr(config, "workeroutput"):
+            config.workeroutput[_REFUSED] = problems
+        raise pytest.UsageError(*problems)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Refuse here what a worker refused: pytest-xdist has an internal error in place of its words."""
+    refused = getattr(node, "workeroutput", {}).get(_REFUSED)
+    if refused:
+        raise pytest.UsageError(*refused)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -183,7 +183,11 @@ def test_strange_arguments_are_one_sentence(door: Door, arguments: list[str | Pa
 
 
 @pytest.mark.requirement("BE-14")
-@pytest.mark.parametrize("content", ["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "1" + "0" * 5000 + ".5"])
+@pytest.mark.parametrize(
+    "content",
+    ["9" * 5000, "-" + "9" * 5000, "0x" + "f" * 5000, "1" + "0" * 5000 + ".5"],
+    ids=["plain", "negative", "hexadecimal", "fraction"],
+)
 def test_a_number_of_5000_digits_in_the_configuration(door: Door, content: str) -> None:
     Path("feagi_configuration.toml").write_text(f"[cuda]\ndevice_id = {content}\n")
     assert_one_error(door("info"), 4, "feagi_configuration.toml")

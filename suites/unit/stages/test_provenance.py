@@ -249,7 +249,11 @@ def test_the_digest_of_targets_follows_what_they_say() -> None:
     assert targets_sha256(targets[1:]) != targets_sha256()
 
 
-@pytest.mark.parametrize("content", [b"{", b"\xff", b"[]", b"{}", b"9" * 5000, b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content",
+    [b"{", b"\xff", b"[]", b"{}", b"9" * 5000, b"[" * 100_000],
+    ids=["cut short", "no text", "a list", "nothing", "a long number", "deep"],
+)
 @pytest.mark.parametrize("name", ["plan.json", "machine.json", "judged.json", "stages/stage1/environment.json"])
 def test_a_damaged_file_of_the_run_is_named_without_a_traceback(
     checkout: Path, name: str, content: bytes, capsys: pytest.CaptureFixture[str]
