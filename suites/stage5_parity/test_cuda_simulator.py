@@ -12,6 +12,7 @@ import pytest
 from stages.measuring import Measure
 from suites.support.parity.simulator_check import simulated_checks
 from suites.support.plans import asked, thinned
+from suites.support.shards.cuda_simulator_check import checks as shard_checks
 from suites.support.simulated_process import Simulated, device_functions, print_problems, run_simulated
 
 pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
@@ -100,9 +101,10 @@ def engine(request: pytest.FixtureRequest) -> Simulated:
 @pytest.fixture(scope="module")
 def shards() -> Simulated:
     """The checks of shards."""
-    return run_simulated("suites.support.shards.cuda_simulator_check")
+    return run_simulated("suites.support.shards.cuda_simulator_check", tuple(shard_checks()))
 
 
+@pytest.mark.time_limit(1800)
 @pytest.mark.parametrize("name", thinned(simulated_checks(), "seconds each in the simulator", keep=_quick))
 def test_simulated_engine(name: str, engine: Simulated) -> None:
     """The simulated engine does what the reference does."""

@@ -13,13 +13,19 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
+
+from hardware.host import take_host
 
 ROOT = Path(__file__).parents[2]
 TIME_LIMIT_S = 2400
+_CORES_EACH = 4
+"""Cores for each process of checks: other cases run beside them."""
 
 _IMPL = ROOT / "impl" / "burstproof"
 _OF_DEVICE = ("engine/cuda/kernels/*.py", "engine/rules.py", "network/synthetic/laws.py", "device/dependent_launch.py")
@@ -43,8 +49,21 @@ class Simulated:
     executed: frozenset[str]
 
 
-def run_simulated(module: str, names: Sequence[str] = ()) -> Simulated:
-    """Run ``python -m module`` with the simulator switched on, and return what it printed of these checks, or all."""
+def run_simulated(module: str, names: Sequence[str]) -> Simulated:
+    """Run ``python -m module`` with the simulator switched on, and return what it printed of these checks.
+
+    Several processes share the checks where there are many cores, of which one process keeps one busy.
+    """
+    parts = min(max(1, take_host().usable_cores // _CORES_EACH), len(names))
+    with ThreadPoolExecutor(parts) as pool:
+        documents = list(pool.map(lambda part: _printed(module, names[part::parts]), range(parts)))
+    problems = {name: found for document in documents for name, found in document["problems"].items()}
+    executed = frozenset(name for document in documents for name in document["executed"])
+    return Simulated({name: problems[name] for name in names}, executed)
+
+
+def _printed(module: str, names: Sequence[str]) -> dict[str, Any]:
+    """What a process of these checks prints."""
     done = subprocess.run(
         [sys.executable, "-m", module, *names],
         cwd=ROOT,
@@ -59,8 +78,8 @@ def run_simulated(module: str, names: Sequence[str] = ()) -> Simulated:
         timeout=TIME_LIMIT_S,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    document = json.loads(done.stdout)
-    return Simulated(document["problems"], frozenset(document["executed"]))
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def print_problems(checks: Mapping[str, Callable[[], list[str]]], names: Sequence[str]) -> int:
