@@ -301,12 +301,14 @@ def test_an_id_that_nobody_can_read_stops_the_collection(pytester: pytest.Pytest
 
 
 @pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["one process", "workers"])
-def test_a_case_of_a_stage_needs_a_requirement(pytester: pytest.Pytester, spread: Sequence[str]) -> None:
+def test_a_case_of_a_stage_needs_a_requirement(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, spread: Sequence[str]
+) -> None:
+    load_plugin(pytester, monkeypatch)
     folder = pytester.mkpydir("suites") / "stage1_compile"
     folder.mkdir()
     (folder / "test_bare.py").write_text("def test_bare(): pass\n", encoding="utf-8")
     pytester.makepyfile(test_it=MARK + "def test_it(): pass")
-    pytester.makeconftest('pytest_plugins = ["stages.plugin"]')
     result = pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *spread)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*test_bare.py::test_bare: no requirement id*"])
