@@ -123,7 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: WorkerController) -> None:
-    """Refuse here what a worker refused: pytest-xdist has an internal error in place of its words."""
+    """Refuse here what a worker refused: pytest-xdist would end in an internal error that does not say it."""
     refused = getattr(node, "workeroutput", {}).get(_REFUSED)
     if refused:
         raise pytest.UsageError(*refused)

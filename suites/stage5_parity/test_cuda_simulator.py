@@ -6,16 +6,23 @@ They run beside a GPU too: only there do the stand-ins for warp and link instruc
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from stages.measuring import Measure
+from stages.plugin import left_out
+from suites.support import simulated_process
 from suites.support.parity.simulator_check import simulated_checks
 from suites.support.plans import asked, thinned
 from suites.support.shards.cuda_simulator_check import checks as shard_checks
 from suites.support.simulated_process import Simulated, device_functions, print_problems, run_simulated
 
-pytestmark = [pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"), pytest.mark.xdist_group("simulator")]
+pytestmark = [
+    pytest.mark.requirement("BE-4", "BE-6", "BE-17", "ST-5"),
+    pytest.mark.xdist_group("simulator"),
+    pytest.mark.time_limit(1800),  # the first case waits for all checks
+]
 
 _WARP = "warp operations; in the simulator each thread works alone"
 _LINK = "instructions for memory of other devices; in the simulator plain loads and stores"
@@ -92,10 +99,22 @@ def test_a_check_that_raises_has_a_problem_and_the_others_go_on(capsys: pytest.C
     assert problems["sound"] == []
 
 
+@pytest.mark.not_proof
+def test_processes_share_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each runs some, and together they have the problems and the functions of all."""
+    monkeypatch.setattr(simulated_process, "take_host", lambda: SimpleNamespace(usable_cores=8))
+    found = run_simulated("suites.support.parity.simulator_check", ("interrupted loop", "records"))
+    assert found.problems == {"interrupted loop": [], "records": []}
+    assert {name.partition(".")[0] for name in found.executed} >= {"burst", "closed_loop"}
+
+
 @pytest.fixture(scope="module")
 def engine(request: pytest.FixtureRequest) -> Simulated:
-    """The checks of the engine on one device."""
-    return run_simulated("suites.support.parity.simulator_check", asked(request, "name"))
+    """The checks of the engine on one device: those that cases ask for, or all if one looks at all functions."""
+    runs = (item for item in request.session.items if item.path == request.path and not left_out(item))
+    every = any(item.name == test_device_functions.__name__ for item in runs)
+    names = tuple(simulated_checks()) if every else asked(request, "name")
+    return run_simulated("suites.support.parity.simulator_check", names)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +123,6 @@ def shards() -> Simulated:
     return run_simulated("suites.support.shards.cuda_simulator_check", tuple(shard_checks()))
 
 
-@pytest.mark.time_limit(1800)
 @pytest.mark.parametrize("name", thinned(simulated_checks(), "seconds each in the simulator", keep=_quick))
 def test_simulated_engine(name: str, engine: Simulated) -> None:
     """The simulated engine does what the reference does."""

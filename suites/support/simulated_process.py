@@ -50,9 +50,9 @@ class Simulated:
 
 
 def run_simulated(module: str, names: Sequence[str]) -> Simulated:
-    """Run ``python -m module`` with the simulator switched on, and return what it printed of these checks.
+    """Run the checks ``names``, one at least, by ``python -m module`` with the simulator switched on.
 
-    Several processes share the checks where there are many cores, of which one process keeps one busy.
+    A check keeps one core busy. Where there are many cores, several processes share the checks.
     """
     parts = min(max(1, take_host().usable_cores // _CORES_EACH), len(names))
     with ThreadPoolExecutor(parts) as pool:
