@@ -50,3 +50,21 @@ def test_a_guard_names_its_rank_and_passes_codes_on(tmp_path: Path) -> None:
     killed = end("killed")
     assert killed.returncode == 3
     assert killed.stderr == f"burstproof: error: rank 2 of 5 was ended by {signal.SIGKILL.name}. Try again\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
+def test_a_guard_that_is_asked_to_end_after_its_child_has_ended_says_so(tmp_path: Path) -> None:
+    """A launcher that signals all processes reaches the child first; the guard gets its SIGTERM while it waits."""
+    program = (
+        "import os, signal\n"
+        "from burstproof.engine.cluster import launch\n"
+        "launch.time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "launch.stand_guard(launch.Place(0, 2), lambda: 'Try again')\n"
+        "os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=mpi_door.environment(), capture_output=True, text=True, check=False
+    )
+    assert ended.stderr == "burstproof: the run was ended by SIGTERM. Try again\n"
+    assert ended.returncode == 128 + signal.SIGTERM

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
 
@@ -93,12 +94,16 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
 
 
 def _pass_on_signals(child: int) -> list[int]:
-    """Have the child get what ends this process; the list that comes back will hold the numbers of such signals."""
+    """Have the child get what ends this process; the list that comes back will hold the numbers of such signals.
+
+    Launchers may signal twice, or signal the child as well: one that has ended by then needs nothing more.
+    """
     passed_on: list[int] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
         passed_on.append(number)
-        os.kill(child, number)
+        with suppress(ProcessLookupError):
+            os.kill(child, number)
 
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, pass_on)
