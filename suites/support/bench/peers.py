@@ -154,17 +154,16 @@ def _looped(step: Callable[[Any, Any], Any], network: Any, bursts: Any, neurons:
 
 
 def _brainevent(delivery: Delivery) -> Ready:
-    jax = _jax()
+    """The function behind ``BinaryArray @ FixedNumPerPre``, which JAX would compile with all targets as constants."""
+    _jax()
     import brainevent
     from jax import numpy as jnp
 
     shape = (delivery.neurons, delivery.neurons)
-    weights, targets = jnp.asarray(delivery.weights), jnp.asarray(delivery.targets.view(np.int32))
-    # Its description of a network cannot be compared with another's, as JAX would; so the arrays alone are passed.
-    network, description = jax.tree.flatten(brainevent.FixedNumPerPre(weights, targets, shape=shape))
+    network = jnp.asarray(delivery.weights), jnp.asarray(delivery.targets.view(np.int32))
 
     def step(network: Any, spikes: Any) -> Any:
-        return brainevent.BinaryArray(spikes) @ jax.tree.unflatten(description, network)
+        return brainevent.binary_fcnmv(*network, spikes, shape=shape, transpose=True)
 
     return _looped(step, network, jnp.asarray(delivery.spikes()), shape[0])
 
@@ -267,7 +266,7 @@ def _torch(delivery: Delivery) -> Ready:
 PEERS: Mapping[str, Peer] = {
     peer.name: peer
     for peer in (
-        Peer("brainevent", ("brainevent", "jax"), "BinaryArray @ FixedNumPerPre in a compiled loop", _brainevent),
+        Peer("brainevent", ("brainevent", "jax"), "binary_fcnmv on rows of one length, compiled loop", _brainevent),
         Peer("JAX scatter", ("jax",), "rows of what fired, .at[].add, in a compiled loop", _jax_scatter),
         Peer("CuPy scatter", ("cupy",), "rows of what fired, cupyx.scatter_add, call by call", _cupy_scatter),
         Peer("CuPy sparse", ("cupy",), "CSR by target times the vector of spikes (cuSPARSE)", _cupy_sparse),
