@@ -32,8 +32,14 @@ def test_a_launcher_of_another_mpi_is_told(tmp_path: Path) -> None:
     assert "the launcher and the MPI library do not belong together (got '2 ranks started, 1 seen')" in done.stderr
 
 
+def _ended(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A Python program that stands guard, run to its end."""
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, env=mpi_door.environment(), capture_output=True, text=True, timeout=60, check=False)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
-def test_a_guard_names_its_rank_and_passes_codes_on(tmp_path: Path) -> None:
+def test_a_guard_names_its_rank_and_passes_codes_on() -> None:
     """The child's code becomes the guard's; a child that a signal ends is named with the advice."""
     program = (
         "import os, signal, sys\n"
@@ -41,19 +47,14 @@ def test_a_guard_names_its_rank_and_passes_codes_on(tmp_path: Path) -> None:
         "stand_guard(Place(2, 5), lambda: 'Try again')\n"
         "os.kill(os.getpid(), signal.SIGKILL) if sys.argv[1] == 'killed' else sys.exit(int(sys.argv[1]))\n"
     )
-
-    def end(how: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", program, how]
-        return subprocess.run(command, env=mpi_door.environment(), capture_output=True, text=True, check=False)
-
-    assert (end("0").returncode, end("7").returncode) == (0, 7)
-    killed = end("killed")
+    assert [_ended(program, code).returncode for code in ("0", "7")] == [0, 7]
+    killed = _ended(program, "killed")
     assert killed.returncode == 3
     assert killed.stderr == f"burstproof: error: rank 2 of 5 was ended by {signal.SIGKILL.name}. Try again\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot fork here")
-def test_a_guard_that_is_asked_to_end_after_its_child_has_ended_says_so(tmp_path: Path) -> None:
+def test_a_guard_that_is_asked_to_end_after_its_child_has_ended_says_so() -> None:
     """A launcher that signals all processes reaches the child first; the guard gets its SIGTERM while it waits."""
     program = (
         "import os, signal\n"
@@ -62,9 +63,6 @@ def test_a_guard_that_is_asked_to_end_after_its_child_has_ended_says_so(tmp_path
         "launch.stand_guard(launch.Place(0, 2), lambda: 'Try again')\n"
         "os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    command = [sys.executable, "-c", program]
-    ended = subprocess.run(
-        command, cwd=tmp_path, env=mpi_door.environment(), capture_output=True, text=True, check=False
-    )
+    ended = _ended(program)
     assert ended.stderr == "burstproof: the run was ended by SIGTERM. Try again\n"
     assert ended.returncode == 128 + signal.SIGTERM

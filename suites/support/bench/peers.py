@@ -154,7 +154,7 @@ def _looped(step: Callable[[Any, Any], Any], network: Any, bursts: Any, neurons:
 
 
 def _brainevent(delivery: Delivery) -> Ready:
-    """The function behind ``BinaryArray @ FixedNumPerPre``, which JAX would compile with all targets as constants."""
+    """Call what ``BinaryArray @ FixedNumPerPre`` calls; of the matrix itself, JAX would make the targets constants."""
     _jax()
     import brainevent
     from jax import numpy as jnp

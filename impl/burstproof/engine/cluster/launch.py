@@ -96,7 +96,7 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
 def _pass_on_signals(child: int) -> list[int]:
     """Have the child get what ends this process; the list that comes back will hold the numbers of such signals.
 
-    Launchers may signal twice, or signal the child as well: one that has ended by then needs nothing more.
+    A launcher may signal twice, or signal the child as well. A child that has ended is not signalled.
     """
     passed_on: list[int] = []
 
