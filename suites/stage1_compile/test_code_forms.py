@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from burstproof.compile.code import CubinCode, LtoirCode, NumbaCode, PtxCode
@@ -123,6 +124,23 @@ def test_processes_share_the_cache(own_cache: Path) -> None:
         assert cached_image("n", HOPPER, {"i": i}, not_again, own_cache).symbols == {"f": str(i)}
 
 
+def test_one_process_compiles_and_the_others_wait(own_cache: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path\n"
+        "from burstproof.compile.image_cache import cached_image\n"
+        "def compiled():\n"
+        "    with open(sys.argv[2], 'a') as log: log.write('compiled\\n')\n"
+        "    time.sleep(1.0)\n"
+        "    return b'\\x7fELF', {}\n"
+        "assert cached_image('n', (9, 0), {}, compiled, Path(sys.argv[1])).cubin == b'\\x7fELF'\n"
+    )
+    paths, log = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}, tmp_path / "log"
+    command = [sys.executable, "-c", program, str(own_cache), str(log)]
+    running = [subprocess.Popen(command, env=paths) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    assert log.read_text() == "compiled\n"
+
+
 def test_a_cache_that_cannot_be_written_does_not_matter(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     image = cached_image("n", HOPPER, {}, lambda: (b"\x7fELF", {}), tmp_path / "file" / "folder")
@@ -204,6 +222,42 @@ def test_a_numba_function_takes_what_its_signature_says() -> None:
     assert [str(parameter) for parameter in code.parameters] == ["float32[:]", "float32"]
     declared = tuple(size_of(format_code) for parameter in code.parameters for format_code in parameter.formats)
     assert parameter_bytes_of(code.image(HOPPER), "scaled") == declared == (8,) * 7 + (4,)
+
+
+def test_a_numba_kernel_is_kept_by_what_it_means(own_cache: Path) -> None:
+    """Its code, what it takes from around it, its types and its bound on registers; not if it takes an array."""
+    from numba import types
+
+    def made(number: object) -> Callable[..., None]:
+        def put(values):
+            values[0] = number
+
+        return put
+
+    def put_nothing(values):
+        values[0] = array[0]
+
+    array, floats = np.zeros(1, np.float32), types.void(types.float32[::1])
+    first = NumbaCode(made(1), floats).image(HOPPER)
+    again = NumbaCode(made(1), floats).image(HOPPER)
+    assert (again.cubin, again.symbols, _kept(own_cache)) == (first.cubin, first.symbols, 1)
+    assert first.symbols["put"].encode() in first.cubin
+    NumbaCode(made(2), floats).image(HOPPER)
+    NumbaCode(made(1), types.void(types.float64[::1])).image(HOPPER)
+    NumbaCode(made(1), floats, 32).image(HOPPER)
+    NumbaCode(made(1), floats).image((8, 0))
+    assert _kept(own_cache) == 5
+    assert NumbaCode(put_nothing, floats).image(HOPPER).cubin.startswith(b"\x7fELF")
+    assert _kept(own_cache) == 5
+
+
+def test_every_kernel_of_the_engine_has_a_meaning() -> None:
+    """So all are kept on disk, and no two kernels of one name and different machine code share an entry."""
+    from burstproof.compile.meaning import meaning_of
+    from suites.support.compile.sass_compare import surveyed
+
+    kernels = [spec for _, spec in surveyed()]
+    assert len({meaning_of(spec.function, *spec.signature.args) for spec in kernels}) > len(kernels) // 3
 
 
 def test_a_numba_signature_that_no_launch_can_pass_is_refused() -> None:

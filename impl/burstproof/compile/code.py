@@ -9,10 +9,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.metadata import version
+from platform import python_version
 from typing import Any
 
-from burstproof.compile.image_cache import cached_image
+from burstproof.compile.image_cache import Compiled, cached_image
 from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, runs_on, toolkit_version
 from burstproof.compile.parameters import VALUE_TYPES, Parameter
 from burstproof.device.protocol import Signature
@@ -184,18 +186,21 @@ class CubinCode:
 
 @dataclass(frozen=True, eq=False)
 class NumbaCode:
-    """A Python function compiled by numba; not kept on disk, since its globals belong to its meaning.
+    """A Python function compiled by numba; kept on disk if all that it takes from around it has a digest.
 
     Attributes
     ----------
     function : callable
         As for ``numba.cuda.jit``.
     signature : numba signature
-        ``types.void(...)`` of arrays in C order and numbers.
+        ``types.void(...)`` of arrays in C order and numbers; the engine's kernels take named tuples of these, too.
+    registers : int or None
+        Most registers of a thread.
     """
 
     function: Callable[..., None]
     signature: Signature
+    registers: int | None = None
 
     @property
     def name(self) -> str:
@@ -221,11 +226,34 @@ class NumbaCode:
         CompileError
             What numba or nvJitLink said.
         """
-        image = compile_kernel(self.name, self.function, self.signature, capability)
+        from burstproof.compile.meaning import meaning_of
+
+        try:
+            meaning = meaning_of(self.function, *self.signature.args)
+        except InputError:
+            return self._compiled(capability)
+        key = {"numba": meaning, "registers": self.registers, "compilers": _compilers(), "capability": capability}
+        return cached_image(self.name, capability, key, lambda: self._parts(capability))
+
+    def _parts(self, capability: Capability) -> Compiled:
+        image = self._compiled(capability)
+        return image.cubin, image.symbols
+
+    def _compiled(self, capability: Capability) -> Image:
+        image = compile_kernel(self.name, self.function, self.signature, capability, self.registers)
         found = _CODE_SECTION.search(image.cubin)
         if found is None:
             raise CompileError("the machine code holds no kernel", where=f"kernel {self.name} for {image.arch}")
         return Image(self.name, capability, image.cubin, image.seconds, {self.name: found[1].decode()})
+
+
+@cache
+def _compilers() -> tuple[object, ...]:
+    """Versions of all that makes machine code of a Python function."""
+    from burstproof.device.numba_cuda import cuda
+
+    packages = "numba", "numba-cuda", "llvmlite", "numpy", "cuda-core"
+    return python_version(), *map(version, packages), cuda.cudadrv.nvvm.NVVM().get_version(), toolkit_version()
 
 
 def _parameter(name: str, kind: Any) -> Parameter:

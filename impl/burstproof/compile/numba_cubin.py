@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ Capability = tuple[int, int]
 CAPABILITIES: tuple[Capability, ...] = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
 """Compute capabilities that every kernel must build for; (7, 0) needs the tools of CUDA 12 (requirement KL-1)."""
 
+
+_COMPILING = threading.Lock()
+"""What is patched while a kernel is compiled is so for every thread."""
 
 _DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
 
@@ -139,7 +143,7 @@ def compile_kernel(
     arch = f"sm_{capability[0]}{capability[1]}"
     device = mock.Mock(compute_capability=capability)
     try:
-        with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
+        with _COMPILING, mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
             ltoir, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ltoir")
         options = LinkerOptions(arch=arch, link_time_optimization=True, max_register_count=registers)
         linked = Linker(ObjectCode.from_ltoir(ltoir), options=options).link("cubin")

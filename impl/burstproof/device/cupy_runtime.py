@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from burstproof.device.cupy_door import cupy_or_error
 from burstproof.device.dependent_launch import OVERLAP_CAPABILITY, core_stream, flattened, launch_compiled
 from burstproof.device.memory import pinned
-from burstproof.device.numba_cuda import compiled_kernel, cuda, leave_modules_loaded
+from burstproof.device.numba_cuda import cuda
 from burstproof.device.protocol import (
     BufferSpec,
     DeviceBuffer,
@@ -20,9 +20,9 @@ from burstproof.device.protocol import (
     DeviceGraph,
     DeviceStream,
     Kernel,
+    KernelCode,
     Launch,
     Memory,
-    Signature,
     arena_offsets,
 )
 from burstproof.errors import BackendUnavailableError, OutOfMemoryError
@@ -95,7 +95,8 @@ class CupyRuntime:
         self.l2_bytes = int(properties["l2CacheSize"])
         self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.name = properties["name"].decode()
-        self.overlaps = (int(properties["major"]), int(properties["minor"])) >= OVERLAP_CAPABILITY
+        self.capability = int(properties["major"]), int(properties["minor"])
+        self.overlaps = self.capability >= OVERLAP_CAPABILITY
         self._use()
 
     @classmethod
@@ -131,7 +132,6 @@ class CupyRuntime:
         """Make this device current for CuPy and numba, which share its primary context."""
         self._device.use()
         cuda.select_device(self.device_id)
-        leave_modules_loaded(self.device_id)
 
     def memory_info(self) -> tuple[int, int]:
         """Bytes free and in total, as the driver says."""
@@ -259,10 +259,17 @@ class CupyRuntime:
         """A new event."""
         return _Event(self._cupy, timing)
 
-    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
-        """``function`` compiled for ``signature`` now, so that nothing is compiled inside a run."""
+    def kernel(self, code: KernelCode) -> Kernel:
+        """The kernel of ``code``, compiled and loaded now, so that nothing is inside a run; a thing of cuda.core."""
+        from cuda.core import ObjectCode
+
         self._use()
-        return cuda.jit(signature, max_registers=registers)(function)
+        image = code.image(self.capability)
+        return ObjectCode.from_cubin(image.cubin, name=code.name).get_kernel(image.symbols[code.name])
+
+    def registers(self, kernel: Kernel) -> int:
+        """Registers of a thread of ``kernel``."""
+        return int(kernel.attributes[self.device_id].num_regs)
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
         """``arguments`` as the values that the driver takes."""
@@ -286,7 +293,7 @@ class CupyRuntime:
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
         """Blocks of ``block`` threads that one multiprocessor holds at once, by registers and shared memory."""
-        return int(compiled_kernel(kernel).occupancy.max_active_blocks_per_multiprocessor(block, 0))
+        return int(kernel.occupancy.max_active_blocks_per_multiprocessor(block, 0))
 
     def capture(self, launch: Launch) -> DeviceGraph:
         """The kernels that ``launch`` queues, as a graph that replays with one launch."""

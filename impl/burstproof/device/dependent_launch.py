@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from burstproof.device.numba_cuda import SIMULATED, compiled_kernel, cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.device.protocol import Kernel
 from burstproof.errors import BackendUnavailableError
 
@@ -103,17 +103,15 @@ def launch_compiled(
     cooperative: bool = False,
     shared_bytes: int = 0,
 ) -> None:
-    """Queue a compiled numba ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
+    """Queue a ``kernel`` of cuda.core on a ``core_stream``; ``values`` are ``flattened``.
 
-    ``overlapped``: it may come up before the last one has ended; numba's own launch, which also goes through cuda.core,
-    knows no such attribute. ``cooperative``: its blocks are on the device all at once. ``shared_bytes``: dynamic shared
-    memory of a block.
+    ``overlapped``: it may come up before the last one has ended. ``cooperative``: its blocks are on the device all at
+    once. ``shared_bytes``: dynamic shared memory of a block.
     """
     from cuda.core import LaunchConfig, launch
 
-    compiled = compiled_kernel(kernel)
     if shared_bytes:
-        _opt_in(compiled, shared_bytes)
+        _opt_in(kernel, shared_bytes)
     config = LaunchConfig(
         grid=grid,
         block=block,
@@ -121,7 +119,7 @@ def launch_compiled(
         programmatic_stream_serialization=overlapped,
         is_cooperative=cooperative,
     )
-    launch(stream, config, compiled, *values)
+    launch(stream, config, kernel, *values)
 
 
 def _opt_in(kernel: Any, shared_bytes: int) -> None:

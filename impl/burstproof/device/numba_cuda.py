@@ -56,27 +56,3 @@ def _is_simulated() -> bool:
 
 SIMULATED: bool = _is_simulated()
 """Whether the CUDA simulator stands in for a device; decided by ``NUMBA_ENABLE_CUDASIM`` at import."""
-
-
-_UNFREED: dict[int, Any] = {}
-"""By ordinal of a device, what keeps numba from unloading modules there; it must live as long as the process."""
-
-
-def leave_modules_loaded(device_id: int) -> None:
-    """Keep numba-cuda from unloading kernels on the current device, ``device_id``.
-
-    numba-cuda 0.30 unloads a library once for every device that loaded it, and cuda.core, which owns it, does so again
-    when it is collected: processes that used several devices died at their exit.
-    """
-    if device_id not in _UNFREED:
-        _UNFREED[device_id] = cuda.defer_cleanup()
-        _UNFREED[device_id].__enter__()
-
-
-def compiled_kernel(kernel: Any) -> Any:
-    """What numba compiled ``kernel`` to, loaded on the current device, as cuda.core launches it.
-
-    ``kernel`` has one signature. numba-cuda has no public name for this; the version is pinned.
-    """
-    (definition,) = kernel.overloads.values()
-    return definition._codelibrary.get_cufunc().kernel

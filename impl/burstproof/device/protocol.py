@@ -6,7 +6,7 @@ simulator (``simulator.py``). Kernels of ``numba.cuda`` take ``DeviceBuffer.view
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -27,6 +27,33 @@ Memory = Any
 
 ALIGNMENT = 256
 """Bytes to which every buffer starts aligned."""
+
+
+class MachineCode(Protocol):
+    """Machine code with the names that functions have in it."""
+
+    @property
+    def cubin(self) -> bytes:
+        """An ELF file for one capability."""
+
+    @property
+    def symbols(self) -> Mapping[str, str]:
+        """Name in the cubin of each function."""
+
+
+class KernelCode(Protocol):
+    """A kernel in Python, which the simulator runs as it is, and its machine code."""
+
+    @property
+    def name(self) -> str:
+        """Name in errors and of its function."""
+
+    @property
+    def function(self) -> Callable[..., None]:
+        """What the kernel does."""
+
+    def image(self, capability: tuple[int, int]) -> MachineCode:
+        """Machine code for a compute capability."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +185,11 @@ class DeviceRuntime(Protocol):
     def event(self, timing: bool = False) -> DeviceEvent:
         """A new event."""
 
-    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
-        """``function`` compiled for this device and ``signature``."""
+    def kernel(self, code: KernelCode) -> Kernel:
+        """The kernel of ``code`` for this device."""
+
+    def registers(self, kernel: Kernel) -> int:
+        """Registers of a thread of ``kernel``."""
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
         """``arguments`` in the form that launches take fastest; those of several may be joined."""

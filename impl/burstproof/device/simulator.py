@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from burstproof.device.protocol import (
     DeviceGraph,
     DeviceStream,
     Kernel,
+    KernelCode,
     Launch,
-    Signature,
 )
 from burstproof.errors import BackendUnavailableError
 
@@ -114,9 +114,13 @@ class SimulatorRuntime:
         """An event that is always reached."""
         return _Event()
 
-    def kernel(self, function: Callable[..., None], signature: Signature, registers: int | None = None) -> Kernel:
-        """``function`` as a simulated kernel; the signature is not needed."""
-        return cuda.jit(function)
+    def kernel(self, code: KernelCode) -> Kernel:
+        """The function of ``code`` as a simulated kernel."""
+        return cuda.jit(code.function)
+
+    def registers(self, kernel: Kernel) -> int:
+        """None: a simulated kernel is no machine code."""
+        return 0
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
         """``arguments`` as simulated kernels take them."""

@@ -116,10 +116,10 @@ def _copy(card: Card) -> Timed:
 
 
 def _reductions(card: Card, entries: int) -> Timed:
-    from suites.support.bench.limit_kernels import REDUCE_SIGNATURE, reduce
+    from suites.support.bench.limit_kernels import REDUCE
 
     runtime, stream = card.runtime, card.stream
-    kernel = runtime.kernel(reduce, REDUCE_SIGNATURE)
+    kernel = runtime.kernel(REDUCE)
     places, sums = card.buffer("places", REDUCTIONS, np.uint32), card.buffer("sums", entries, np.int32)
     chosen = np.random.default_rng(entries).integers(0, entries, REDUCTIONS, np.uint32)
     runtime.upload(places, chosen, stream)
@@ -140,10 +140,10 @@ def _reductions(card: Card, entries: int) -> Timed:
 
 def _empty_kernels(card: Card, count: int) -> Callable[[DeviceStream], None]:
     """Queues ``count`` empty kernels one by one."""
-    from suites.support.bench.limit_kernels import NOTHING_SIGNATURE, nothing
+    from suites.support.bench.limit_kernels import NOTHING
 
     runtime = card.runtime
-    kernel, buffer = runtime.kernel(nothing, NOTHING_SIGNATURE), card.buffer("nothing", 1, np.int32)
+    kernel, buffer = runtime.kernel(NOTHING), card.buffer("nothing", 1, np.int32)
 
     def launch(stream: DeviceStream) -> None:
         for _ in range(count):

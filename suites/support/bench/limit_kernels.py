@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from burstproof.compile.code import NumbaCode
 from burstproof.device.numba_cuda import cuda
 
-NOTHING_SIGNATURE = types.void(types.Array(types.int32, 1, "C"))
-NUMBER_SIGNATURE = types.void(types.Array(types.int32, 1, "C"))
-READ_SIGNATURE = types.void(
-    types.Array(types.uint32, 1, "C"),
-    *(types.Array(types.int32, 1, "C"),) * 3,
-    types.Array(types.int64, 1, "C"),
-    types.Array(types.uint32, 1, "C"),
-)
-REDUCE_SIGNATURE = types.void(types.Array(types.uint32, 1, "C"), types.Array(types.int32, 1, "C"), types.int64)
+_WORDS, _NUMBERS = types.Array(types.int32, 1, "C"), types.Array(types.uint32, 1, "C")
 
 
 def nothing(sums: Any) -> None:
@@ -84,3 +77,11 @@ def read_rows(rows: Any, first: Any, second: Any, third: Any, lengths: Any, sums
         total = np.uint32(total + _read_row(third, row, lengths[2], lane))
         item += np.int64(cuda.gridsize(1) // 32)
     sums[thread] = total
+
+
+NOTHING = NumbaCode(nothing, types.void(_WORDS))
+NUMBER_WORDS = NumbaCode(number_words, types.void(_WORDS))
+READ_ROWS = NumbaCode(
+    read_rows, types.void(_NUMBERS, _WORDS, _WORDS, _WORDS, types.Array(types.int64, 1, "C"), _NUMBERS)
+)
+REDUCE = NumbaCode(reduce, types.void(_NUMBERS, _WORDS, types.int64))

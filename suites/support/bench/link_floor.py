@@ -37,11 +37,11 @@ def reading_ms(
     AssertionError
         Something else was read.
     """
-    from suites.support.bench.limit_kernels import NUMBER_SIGNATURE, READ_SIGNATURE, number_words, read_rows
+    from suites.support.bench.limit_kernels import NUMBER_WORDS, READ_ROWS
 
     stream, grid = runtime.stream(), runtime.multiprocessors * _BLOCKS_PER_MULTIPROCESSOR
     words = [runtime.words(buffer) for buffer in runtime.allocate_host(arrays).values()]
-    number, read = runtime.kernel(number_words, NUMBER_SIGNATURE), runtime.kernel(read_rows, READ_SIGNATURE)
+    number, read = runtime.kernel(NUMBER_WORDS), runtime.kernel(READ_ROWS)
     for array in words:
         runtime.launch(number, grid, _THREADS, stream, (array,))
     lengths = [array.spec.count // neurons for array in words]

@@ -21,11 +21,11 @@ PACKAGE = CHECKOUT / "impl" / "burstproof"
 
 
 def _environment(backend: str, folder: Path) -> dict[str, str]:
-    """That of a process which imports the copy in ``folder``."""
+    """That of a process which imports the copy in ``folder``, and takes no machine code from elsewhere."""
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     kept = [path for path in others if Path(path).resolve() != PACKAGE.parent.resolve()]
     paths = os.pathsep.join([str(folder), str(CHECKOUT), *kept])
-    own = {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    own = {"PYTHONPATH": paths, "NUMBA_CACHE_DIR": str(folder / "kernels"), "XDG_CACHE_HOME": str(folder / "cache")}
     if backend in (SIMULATOR, SIMULATED_SHARDS):
         own["NUMBA_ENABLE_CUDASIM"] = "1"
     return {**os.environ, **own}
@@ -57,23 +57,22 @@ class Workshop:
     def _ask(self, checks: Sequence[str], faults: Sequence[Fault] = ()) -> tuple[Answer, list[Answer]]:
         """What a process of ``planted_check`` answers without a fault, and under each that it plants."""
         asked = {"package": str(self._package), "checks": checks, "faults": [asdict(fault) for fault in faults]}
-        with tempfile.TemporaryDirectory(prefix="images-") as cache:  # no image of another run is taken
-            error = ""
-            try:
-                done = subprocess.run(
-                    [sys.executable, "-m", "suites.support.parity.planted_check", self._backend],
-                    input=json.dumps(asked),
-                    cwd=CHECKOUT,
-                    env={**_environment(self._backend, self._folder), "XDG_CACHE_HOME": cache},
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    timeout=TIME_LIMIT_S * (1 + len(faults)),
-                )
-            except subprocess.TimeoutExpired as late:
-                error = f"no answer within {late.timeout:.0f} s"
-            else:
-                error = "\n".join(done.stderr.splitlines()[-3:]) if done.returncode else ""
+        error = ""
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "suites.support.parity.planted_check", self._backend],
+                input=json.dumps(asked),
+                cwd=CHECKOUT,
+                env=_environment(self._backend, self._folder),
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=TIME_LIMIT_S * (1 + len(faults)),
+            )
+        except subprocess.TimeoutExpired as late:
+            error = f"no answer within {late.timeout:.0f} s"
+        else:
+            error = "\n".join(done.stderr.splitlines()[-3:]) if done.returncode else ""
         if error:
             return ({}, error), [({}, error) for _ in faults]
         answer = json.loads(done.stdout.splitlines()[-1])

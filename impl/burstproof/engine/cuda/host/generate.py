@@ -153,12 +153,9 @@ def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: 
     from burstproof.engine.cuda.kernels.generate import SUMMARY_LENGTH, survey_kernel
 
     varied, kernel = isinstance(spec.weights, tuple), survey_kernel(spec, strategy)
-    compiled: dict[str, dict[str, Any]] = {}
     started = []
     for runtime, (ids, count) in zip(runtimes, _spaced(spec.neurons, len(runtimes), strategy), strict=True):
         make_current(runtime)
-        if runtime.name not in compiled:
-            compiled[runtime.name] = {"survey": runtime.kernel(kernel.function, kernel.signature)}
         specs = (
             BufferSpec("degrees", max(count, 1), np.dtype(np.uint32)),
             BufferSpec("totals", max(count, 1) if varied else 1, np.dtype(np.float64)),
@@ -168,7 +165,7 @@ def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: 
         row_counts = runtime.allocate([BufferSpec("row_counts", rows, np.dtype(np.uint32))])["row_counts"]
         buffers, stream = runtime.allocate(specs), runtime.stream()
         values = Values(runtime, {**buffers, "row_counts": row_counts}, 0, _drawn(spec, ids, count))
-        kernels = Kernels(runtime, None, (kernel,), compiled[runtime.name])
+        kernels = Kernels(runtime, None, (kernel,))
         kernels.call("survey", _grid(runtime), BLOCK, values).queue(stream)
         started.append((runtime, ids, count, row_counts, buffers, stream))
     parts = []

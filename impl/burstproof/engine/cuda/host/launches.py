@@ -51,7 +51,7 @@ def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
     """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
     key = spec.function, runtime.name
     if key not in _COMPILED:
-        _COMPILED[key] = runtime.kernel(spec.function, spec.signature, spec.registers)
+        _COMPILED[key] = runtime.kernel(spec.code)
     return _COMPILED[key]
 
 
@@ -231,8 +231,7 @@ class Kernels:
         """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
         if self.runtime.simulated:
             return 1
-        (compiled,) = self._compiled[name].overloads.values()
-        registers = -(-int(compiled.regs_per_thread) // 8) * 8
+        registers = -(-self.runtime.registers(self._compiled[name]) // 8) * 8
         by_registers = _REGISTERS_PER_MULTIPROCESSOR // (registers * threads)
         return self.runtime.multiprocessors * max(1, min(_THREADS_PER_MULTIPROCESSOR // threads, by_registers))
 

@@ -9,6 +9,7 @@ from typing import Any
 from numba import types
 from numba.np.numpy_support import from_dtype
 
+from burstproof.compile.code import NumbaCode
 from burstproof.engine.cuda.fields import Field, fields_of, is_absent
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -25,6 +26,11 @@ class KernelSpec:
     function: Callable[..., None]
     signature: Any
     registers: int | None = None
+
+    @property
+    def code(self) -> NumbaCode:
+        """What gives its machine code."""
+        return NumbaCode(self.function, self.signature, self.registers)
 
 
 def kernel_spec(
