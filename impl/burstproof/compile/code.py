@@ -5,12 +5,13 @@ Each has ``name`` and ``image(capability)``, as ``CudaSource`` has, and takes it
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any
 
@@ -18,7 +19,7 @@ from burstproof.compile.image_cache import Compiled, cached_image
 from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, runs_on, toolkit_version
 from burstproof.compile.parameters import VALUE_TYPES, Parameter
 from burstproof.device.protocol import Signature
-from burstproof.errors import CompileError, InputError
+from burstproof.errors import CompileError, EnvironmentInvalidError, InputError
 
 _CODE_SECTION = re.compile(rb"\.text\.([\w$]+)\x00")
 
@@ -226,14 +227,21 @@ class NumbaCode:
         CompileError
             What numba or nvJitLink said.
         """
+        key = self._key(capability)
+        if key is None:
+            return self._compiled(capability)
+        return cached_image(self.name, capability, key, lambda: self._parts(capability))
+
+    def _key(self, capability: Capability) -> Mapping[str, Any] | None:
+        """All that the machine code depends on; ``None`` if something is not known, or there are no tools."""
         from burstproof.compile.meaning import meaning_of
 
         try:
-            meaning = meaning_of(self.function, *self.signature.args)
-        except InputError:
-            return self._compiled(capability)
-        key = {"numba": meaning, "registers": self.registers, "compilers": _compilers(), "capability": capability}
-        return cached_image(self.name, capability, key, lambda: self._parts(capability))
+            meaning, compilers = meaning_of(self.function, *self.signature.args), _compilers()
+        except (InputError, EnvironmentInvalidError, PackageNotFoundError):
+            return None
+        kernel = {"numba": meaning, "name": self.name, "registers": self.registers}
+        return {**kernel, "compilers": compilers, "capability": capability}
 
     def _parts(self, capability: Capability) -> Compiled:
         image = self._compiled(capability)
@@ -249,11 +257,26 @@ class NumbaCode:
 
 @cache
 def _compilers() -> tuple[object, ...]:
-    """Versions of all that makes machine code of a Python function."""
-    from burstproof.device.numba_cuda import cuda
+    """What tells the programs and libraries that make machine code of a Python function from others.
 
-    packages = "numba", "numba-cuda", "llvmlite", "numpy", "cuda-core"
-    return python_version(), *map(version, packages), cuda.cudadrv.nvvm.NVVM().get_version(), toolkit_version()
+    Raises
+    ------
+    EnvironmentInvalidError
+        One is missing.
+    PackageNotFoundError
+        A package says no version.
+    """
+    from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+
+    packages = "numba", "numba-cuda", "llvmlite", "numpy", "cuda-core", "cuda-bindings"
+    libraries = []
+    for name in ("nvvm", "nvJitLink"):  # they say no more than the version of their interface
+        try:
+            path = load_nvidia_dynamic_lib(name).abs_path
+        except DynamicLibNotFoundError as error:
+            raise EnvironmentInvalidError("a library is missing", where="burstproof.compile", got=name) from error
+        libraries.append((name, os.stat(path).st_size if path else 0))
+    return python_version(), *map(version, packages), toolkit_version(), *libraries
 
 
 def _parameter(name: str, kind: Any) -> Parameter:

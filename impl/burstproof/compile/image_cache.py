@@ -1,6 +1,7 @@
 """Compiled images on disk, keyed by everything that they depend on; safe with several processes at once.
 
-Of several processes that lack an image one compiles it and the others wait; ranks and test workers start so.
+Of several processes that lack an image one compiles it and the others wait, a minute at most; ranks and test workers
+start so.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Compiled = tuple[bytes, Mapping[str, str]]
 """A cubin, and the name in it of each template instance."""
 
 _LARGEST_BYTES = 1 << 30
-_FORMAT = 1
+_FORMAT = 2
 _ELF = b"\x7fELF"
 _MOST_COMPILING_S = 60.0
 """For so long another process that compiles the same image is waited for: longer than that takes anywhere."""
@@ -64,20 +65,28 @@ def cached_image(
     start = time.perf_counter()
     document = json.dumps({**key, "format": _FORMAT}, sort_keys=True)
     entry = hashlib.sha256(document.encode()).digest()
-    folder = folder or cache_folder() / "images"
-    found = _load(entry, folder)
-    if found is None:
-        with _claimed(entry, folder):
-            found = _load(entry, folder)
-            if found is None:
-                found = compiled()
-                _keep(entry, *found, folder)
-    return Image(name, capability, found[0], time.perf_counter() - start, found[1])
+    try:
+        folder = folder or cache_folder() / "images"
+    except RuntimeError:  # a user without a home folder
+        cubin, symbols = compiled()
+    else:
+        cubin, symbols = _load(entry, folder) or _compiled_once(entry, compiled, folder)
+    return Image(name, capability, cubin, time.perf_counter() - start, symbols)
+
+
+def _compiled_once(entry: bytes, compiled: Callable[[], Compiled], folder: Path) -> Compiled:
+    """What another process compiles meanwhile, or what ``compiled`` makes."""
+    with _locked(entry, folder):
+        found = _load(entry, folder)
+        if found is None:
+            found = compiled()
+            _keep(entry, *found, folder)
+        return found
 
 
 @contextmanager
-def _claimed(entry: bytes, folder: Path) -> Iterator[None]:
-    """Hold the lock of ``entry``, which goes with the process, too; go on without where there are no locks."""
+def _locked(entry: bytes, folder: Path) -> Iterator[None]:
+    """Hold the lock that ``entry`` shares with a few others; go on without one that cannot be had, or not in time."""
     try:
         import fcntl
 
@@ -97,24 +106,26 @@ def _claimed(entry: bytes, folder: Path) -> Iterator[None]:
                 time.sleep(_LOOK_AGAIN_S)
         yield
     finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a fork that another thread made has the file open, too
         os.close(lock)
 
 
 def _load(entry: bytes, folder: Path) -> Compiled | None:
-    """Cubin and lowered names kept under ``entry``; ``None`` if there is none or it is damaged."""
+    """Cubin and lowered names kept under ``entry``; ``None`` if there is none, or it is damaged or another's."""
     try:
         kept = _store(folder).get(entry)
         header, _, cubin = bytes(kept or b"").partition(b"\n")
         described = json.loads(header)
-    except (OSError, ValueError):
+        symbols = {str(name): str(symbol) for name, symbol in described["symbols"].items()}
+        whole = described["entry"] == entry.hex() and described["sha256"] == hashlib.sha256(cubin).hexdigest()
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    whole = cubin.startswith(_ELF) and hashlib.sha256(cubin).hexdigest() == described.get("sha256")
-    return (cubin, dict(described["symbols"])) if whole else None
+    return (cubin, symbols) if whole and cubin.startswith(_ELF) else None
 
 
 def _keep(entry: bytes, cubin: bytes, symbols: Mapping[str, str], folder: Path) -> None:
     """Keep an image; a folder that cannot be written keeps none, and the next process compiles again."""
-    header = {"sha256": hashlib.sha256(cubin).hexdigest(), "symbols": dict(symbols)}
+    header = {"entry": entry.hex(), "sha256": hashlib.sha256(cubin).hexdigest(), "symbols": dict(symbols)}
     try:
         _store(folder)[entry] = json.dumps(header).encode() + b"\n" + cubin
     except OSError:

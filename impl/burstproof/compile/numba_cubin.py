@@ -19,7 +19,7 @@ CAPABILITIES: tuple[Capability, ...] = ((7, 0), (7, 5), (8, 0), (8, 6), (8, 9), 
 
 
 _COMPILING = threading.Lock()
-"""What is patched while a kernel is compiled is so for every thread."""
+"""One kernel is compiled at a time: what is patched meanwhile, other threads see, too."""
 
 _DROPPED_IN_CUDA_13: frozenset[Capability] = frozenset({(7, 0)})
 
@@ -144,7 +144,9 @@ def compile_kernel(
     device = mock.Mock(compute_capability=capability)
     try:
         with _COMPILING, mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
-            ltoir, _ = cuda.compile(function, signature, cc=capability, device=False, abi="numba", output="ltoir")
+            ltoir, _ = cuda.compile(
+                function, signature, cc=capability, device=False, abi="numba", output="ltoir", debug=False
+            )
         options = LinkerOptions(arch=arch, link_time_optimization=True, max_register_count=registers)
         linked = Linker(ObjectCode.from_ltoir(ltoir), options=options).link("cubin")
     except Exception as error:

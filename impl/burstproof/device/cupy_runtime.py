@@ -260,7 +260,7 @@ class CupyRuntime:
         return _Event(self._cupy, timing)
 
     def kernel(self, code: KernelCode) -> Kernel:
-        """The kernel of ``code``, compiled and loaded now, so that nothing is inside a run; a thing of cuda.core."""
+        """The kernel of ``code`` as cuda.core has it, compiled now, so that nothing is compiled inside a run."""
         from cuda.core import ObjectCode
 
         self._use()
