@@ -179,13 +179,14 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         ceiling = own.threshold_limits if limited else NO_LIMIT
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
-        if window and counts and cc >= (limit if finite else UNLIMITED_FIRES):
-            if batch_path and batch:
-                left = zero if batch_beta else v * own.decays
-                return False, v, within(left) if clamps else left, rc, (np.int32(0) if finite else cc)
-            return False, v, v, rc, np.int32(0)
-        if window and draws and own.excitabilities < certain:
-            window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
+        if window:  # few are, so all that decides further lies behind one branch
+            if counts and cc >= (limit if finite else UNLIMITED_FIRES):
+                if batch_path and batch:
+                    left = zero if batch_beta else v * own.decays
+                    return False, v, within(left) if clamps else left, rc, (np.int32(0) if finite else cc)
+                return False, v, v, rc, np.int32(0)
+            if draws and own.excitabilities < certain:
+                window = own.excitabilities > zero and draw(neuron, burst) < own.excitabilities
         if window:
             if cc < 65535:
                 cc = np.int32(cc + 1)

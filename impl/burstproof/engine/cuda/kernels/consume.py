@@ -263,16 +263,17 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
     return cuda.jit(device=True)(choose_words)  # type: ignore[no-any-return]
 
 
-def make_consume(shard: ShardVariant) -> Callable[..., Any]:
+def make_consume(shard: ShardVariant, *, stimulable: bool = True) -> Callable[..., Any]:
     """``consume(neuron, p, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
     Entry ``p`` of what was ``loaded`` is the neuron's. Stimulus lies in ``outside`` where it lies ``apart``, else in
-    the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0.
+    the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0. One that is not
+    ``stimulable`` serves bursts without stimulus.
     """
     variant, apart = shard.variant, shard.apart
     counted = shard.eager or shard.ahead
     neuron_burst, seed_of = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead), make_seed(shard)
-    draws, marked = variant.features.excitabilities, variant.word.marked
+    draws, marked, powered = variant.features.excitabilities, variant.word.marked, variant.powered
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
     trains, homeostats, drives = (
@@ -312,7 +313,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             if not marked and not apart and arrived == marker:
                 arrived = zero
         is_forced = False
-        if moment.stimulated != 0:
+        if stimulable and moment.stimulated != 0:
             if apart:
                 amount = outside.outside[neuron]
                 if amount != zero:
@@ -324,7 +325,7 @@ def make_consume(shard: ShardVariant) -> Callable[..., Any]:
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
         in_train = trains and (kind & inside) != none
-        if np.int64(neuron) == network.power_neuron:
+        if powered and np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
         seed = moment.burst

@@ -212,8 +212,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             if counts_decide:
-                if new_cc != cc:
+                if new_cc != cc:  # as of every neuron that fires
                     state.counts[neuron] = np.uint16(new_cc)
+                    if refractory and new_rc != 0:
+                        state.countdowns[neuron] = np.uint16(new_rc)
             elif fired:
                 count = state.counts[neuron]
                 if count == full:
@@ -225,7 +227,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                 else:
                     state.counts[neuron] = np.uint16(count + np.uint16(1))
             state.potentials[neuron] = narrow(v)
-            if refractory and new_rc != 0:
+            if not counts_decide and refractory and new_rc != 0:
                 state.countdowns[neuron] = np.uint16(new_rc)
         elif restarts:
             state.potentials[neuron] = narrow(silent)

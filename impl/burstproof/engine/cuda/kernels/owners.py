@@ -163,17 +163,20 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
 
 
-def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+def make_consume_owned(
+    shard: ShardVariant, queues: OwnerQueues, threads: int, *, stimulable: bool
+) -> Callable[..., Any]:
     """``consume_owned(begin, moment, own, ends, found, ...)``: the dynamics of an owner's neurons, from ``begin`` on.
 
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
     neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
     each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
-    is ``loaded`` is that of the neuron at hand.
+    is ``loaded`` is that of the neuron at hand. See ``make_consume`` for ``stimulable``.
     """
     variant, block = shard.variant, np.uint32(threads)
-    per_thread, per_owner, size = shard.chunk // threads, queues.span // shard.chunk, np.uint32(shard.chunk)
-    fetch, consume, (_, _, word_at) = make_fetch_neuron(shard), make_consume(shard), make_word_in(variant, queues)
+    per_thread, parts, size = shard.chunk // threads, np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk)
+    consume = make_consume(shard, stimulable=stimulable)
+    fetch, (_, _, word_at) = make_fetch_neuron(shard), make_word_in(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
 
@@ -192,21 +195,22 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -
     ) -> None:
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane = np.uint32(thread & lanes)
-        for part in range(per_owner):
+        part = np.uint32(0)
+        while part < parts:
             for p in range(per_thread):
-                local = np.uint32(np.uint32(part) * size + np.uint32(p) * block + thread)
+                local = np.uint32(part * size + np.uint32(p) * block + thread)
                 neuron = np.uint32(begin + local)
                 hand_over(p, per_thread, loaded)
                 fetch(np.uint32(neuron + size), p, neurons, network, loaded)
-                joins, potential = False, silent
+                joins, potential, is_candidate = False, silent, False
                 if neuron < network.neurons:
                     loaded.word[per_thread] = word_at(own, local)
                     joins, potential, is_candidate = consume(
                         neuron, per_thread, moment, loaded, fcl, neurons, network, identity
                     )
-                    if is_candidate:
-                        candidates = np.int32(candidates + 1)
+                candidates = np.int32(candidates + np.int32(is_candidate))
                 append(joins, lane, ends, part, neuron, potential, chunks.chunk_ids, chunks.chunk_potentials)
+            part = np.uint32(part + np.uint32(1))
         block_tally(candidates, lane, found, 0)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
@@ -254,7 +258,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_thread, per_owner = chunk // threads, queues.span // chunk
     fences, kept = per_owner + 1, per_thread + 1
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
-    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads)
+    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, stimulable=True)
+    consume_unstimulated = make_consume_owned(shard, queues, threads, stimulable=False)
     count_chunk = make_count_chunk()
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
@@ -313,7 +318,10 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if thread == zero:
                 found[0] = 0
             take_queue(owner, own, network.neurons, queue, fcl)
-            consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            if turn.stimulated != zero:
+                consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            else:  # what no stimulus needs lies out of this loop
+                consume_unstimulated(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
             part = thread
             while part <= parts:

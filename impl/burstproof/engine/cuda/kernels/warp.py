@@ -75,7 +75,7 @@ def make_append() -> Callable[..., Any]:
         potentials: Floats,
     ) -> None:
         if joins:
-            place = cuda.atomic.add(counts, side, 1)
+            place = np.uint32(cuda.atomic.add(counts, side, 1))
             ids[place] = neuron
             potentials[place] = potential
 
@@ -97,7 +97,7 @@ def make_append() -> Callable[..., Any]:
             first = np.int32(cuda.shfl_sync(_ALL, first, 0))
             if joins:
                 before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
-                place = np.int32(first + np.int32(cuda.popc(before)))
+                place = np.uint32(np.uint32(first) + np.uint32(cuda.popc(before)))
                 ids[place] = neuron
                 potentials[place] = potential
 

@@ -172,6 +172,7 @@ def pack_layout(
         bounded=bounded,
         several_kernels=several_kernels,
     )
+    variant = replace(variant, powered=network.power_neuron is not None)
     fused, largest = variant.fused is not None, point.largest_sum if bounded else UNBOUNDED
     sizes = network_sizes(layout, features, fused, largest, _narrow(network, layout, network.neurons))
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
@@ -205,7 +206,7 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        variant = replace(variant, few_classes=packed.variant.few_classes)
+        variant = replace(variant, few_classes=packed.variant.few_classes, powered=packed.variant.powered)
         largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
         palette = palette_size(layout, variant)
         sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits, palette=palette)

@@ -158,6 +158,8 @@ class Variant:
         Features of FEATURES.md.
     few_classes : bool
         Modulators and classes of neurons are so few that each block may have tables of them.
+    powered : bool
+        There may be a power neuron.
     overlapped : bool
         The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
     fused : FusedShape or None
@@ -199,6 +201,7 @@ class Variant:
     narrow: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
     few_classes: bool = False
+    powered: bool = True
 
     @property
     def accumulator(self) -> type[np.signedinteger]:
