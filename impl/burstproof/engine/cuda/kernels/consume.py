@@ -362,10 +362,11 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True) -> Callable[..
     return cuda.jit(device=True)(consume)  # type: ignore[no-any-return]
 
 
-def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``consume_part(first, moment, loaded, fired, ...)``: what the burst does to the neurons from ``first`` on.
+def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, counts: bool = True) -> Callable[..., Any]:
+    """``consume_part(first, moment, loaded, fired, ...)`` -> bool: whether the last neuron is a candidate.
 
-    They are ``per_thread`` of each thread; all threads of the block call it. What fired joins the block's list.
+    What the burst does to the neurons from ``first`` on, ``per_thread`` of each thread; all threads of the block call
+    it. What fired joins the block's list, and candidates are counted unless the caller ``counts`` them.
     """
     consume, append, block_count = make_consume(shard), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
@@ -380,16 +381,18 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
         neurons: Neurons,
         network: Network,
         identity: Identity,
-    ) -> None:
+    ) -> Any:
         thread = np.uint32(cuda.threadIdx.x)
-        lane = np.uint32(thread & lanes)
+        lane, is_candidate = np.uint32(thread & lanes), False
         for p in range(per_thread):
             neuron = in_register(np.uint32(first + thread + np.uint32(p) * block))
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
                 joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
-            block_count(is_candidate, lane, fired.found, 1)
+            if counts:
+                block_count(is_candidate, lane, fired.found, 1)
+        return is_candidate
 
     return cuda.jit(device=True)(consume_part)  # type: ignore[no-any-return]
 
@@ -397,9 +400,11 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int) -> Cal
 def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``consume_chunk(first, moment, loaded, fired, ...)`` -> uint32: how many fired.
 
-    What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it.
+    What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it. Where each
+    has one neuron, the barrier at the end counts the candidates, for the first thread to read.
     """
-    consume_part, counters = make_consume_part(shard, threads, per_thread), np.uint32(2)
+    at_barrier, counters = per_thread == 1, np.uint32(2)
+    consume_part = make_consume_part(shard, threads, per_thread, counts=not at_barrier)
 
     def consume_chunk(
         first: np.uint32,
@@ -415,8 +420,13 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
         if thread < counters:
             fired.found[thread] = 0
         cuda.syncthreads()
-        consume_part(first, moment, loaded, fired, fcl, neurons, network, identity)
-        cuda.syncthreads()
+        is_candidate = consume_part(first, moment, loaded, fired, fcl, neurons, network, identity)
+        if at_barrier:
+            candidates = cuda.syncthreads_count(np.int32(is_candidate))
+            if thread == np.uint32(0):
+                fired.found[1] = candidates
+        else:
+            cuda.syncthreads()
         return np.uint32(fired.found[0])
 
     return cuda.jit(device=True)(consume_chunk)  # type: ignore[no-any-return]

@@ -12,7 +12,7 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Network, Neurons, Parameters
 from burstproof.engine.cuda.kernels.features import Adapted, base_leaks_serve, make_in_force
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, FIRED_MARK, RESTARTING_MARK
-from burstproof.engine.cuda.kernels.neuron_values import make_value
+from burstproof.engine.cuda.kernels.neuron_values import make_record, make_recorded_value, make_value
 from burstproof.engine.cuda.kernels.storage import make_narrow
 from burstproof.engine.cuda.plan.features import LEAKS
 from burstproof.engine.cuda.plan.variant import Restart, Variant
@@ -34,7 +34,8 @@ class Found(NamedTuple):
 class Trial(NamedTuple):
     """What decides whether a candidate fires, beside its parameters.
 
-    ``x`` is what arrived; ``left`` is the factor that the leak leaves, where it was loaded.
+    ``x`` is what arrived; ``left`` is the factor that the leak leaves, where it was loaded; ``record`` are the words of
+    the neuron's record, unless it ``sleeps``.
     """
 
     x: np.float32
@@ -44,6 +45,7 @@ class Trial(NamedTuple):
     limit: np.int32
     accumulates: bool
     sleeps: bool
+    record: Any
 
 
 def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
@@ -56,9 +58,11 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     limits, leaks = features.threshold_limits, features.decays and not base_leaks_serve(variant)
     refractory = features.refractory_periods
     snoozes, draws = features.snooze_periods, features.excitabilities
-    threshold_of, limit_of = make_value(variant, "thresholds"), make_value(variant, "threshold_limits")
-    decay_of, period_of = make_value(variant, "decays"), make_value(variant, "refractory_periods")
-    snooze_of, excitability_of = make_value(variant, "snooze_periods"), make_value(variant, "excitabilities")
+    decay_of = make_value(variant, "decays")
+    threshold_of, limit_of, period_of, snooze_of, excitability_of = (
+        make_recorded_value(variant, name)
+        for name in ("thresholds", "threshold_limits", "refractory_periods", "snooze_periods", "excitabilities")
+    )
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
 
     def own(parameters: Parameters, neuron: np.uint32, trial: Trial, leaking: bool) -> Any:
@@ -70,15 +74,16 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
         elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
         if not trial.sleeps:
+            record = trial.record
             if limits:
-                ceiling = limit_of(parameters.threshold_limits, neuron)
+                ceiling = limit_of(record, parameters.threshold_limits, neuron)
             if refractory:
-                period = np.int32(period_of(parameters.refractory_periods, neuron))
+                period = np.int32(period_of(record, parameters.refractory_periods, neuron))
             if snoozes:
-                snooze = np.int32(snooze_of(parameters.snooze_periods, neuron))
+                snooze = np.int32(snooze_of(record, parameters.snooze_periods, neuron))
             if draws:
-                excitability = excitability_of(parameters.excitabilities, neuron)
-            threshold = threshold_of(parameters.thresholds, neuron)
+                excitability = excitability_of(record, parameters.excitabilities, neuron)
+            threshold = threshold_of(record, parameters.thresholds, neuron)
         # Numbers in the place of columns.
         return Parameters(threshold, ceiling, decay, period, trial.limit, snooze, excitability, trial.accumulates)  # type: ignore[arg-type]
 
@@ -151,7 +156,8 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
     sleepy, apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint8(0), np.int32(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
-    fire_limit_of = make_value(variant, "consecutive_fire_limits")
+    fire_limit_of, (record_of, nothing) = make_recorded_value(variant, "consecutive_fire_limits"), make_record(variant)
+    recorded = variant.record.words > 0
     silent, full = np.float32(0), np.uint16(65535)
     marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
     restarting, soon = np.uint8(RESTARTING_MARK), np.int32(2)
@@ -179,7 +185,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
             mark = found.mark if marked else state.marks[neuron]
             accumulating = (mark & restarting) == none
             restarts = restarts_of(mark, accumulating, rc)
-        limit, cc, asleep = np.int32(0), np.int32(0), False
+        limit, cc, asleep, record = np.int32(0), np.int32(0), False, nothing
         if counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
             if sleepy:
@@ -187,8 +193,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                 if adapts:
                     bound = classes.bounds[adapted.row]
                 asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
-            if fire_limits and not asleep and rc < soon:  # a countdown that goes on needs none
-                limit = np.int32(fire_limit_of(parameters.consecutive_fire_limits, neuron))
+            if (recorded or fire_limits) and not asleep and rc < soon:  # a countdown that goes on needs neither
+                record = record_of(parameters, neuron)
+                if fire_limits:
+                    limit = np.int32(fire_limit_of(record, parameters.consecutive_fire_limits, neuron))
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:
                 new_rc, new_cc = tick(rc, cc, limit)
@@ -202,12 +210,12 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                 v = silent
             x = np.float32(np.float32(found.total) * network.unit)
             if apart and asleep:  # most are: they skip what the others need
-                trial = Trial(x, v, zero, found.decay, zero, accumulating, True)
+                trial = Trial(x, v, zero, found.decay, zero, accumulating, True, nothing)
                 decay, fired, potential, v, new_rc, new_cc = tested(
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             else:
-                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not apart)
+                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not apart, record)
                 decay, fired, potential, v, new_rc, new_cc = tested(
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )

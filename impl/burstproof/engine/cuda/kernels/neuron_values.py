@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Ids
+from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.engine.cuda.args import Ids, Parameters
 from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.variant import Variant
 
@@ -26,6 +27,102 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
     if name in variant.record.places:
         return _make_recorded(variant, name)
     return cuda.jit(device=True)(common if name in variant.uniform else own)  # type: ignore[no-any-return]
+
+
+def make_record(variant: Variant) -> tuple[Callable[..., Any], tuple[np.uint32, ...]]:
+    """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and what stands for none."""
+    words = variant.record.words
+    if not words:
+        return _without_record(), (np.uint32(0),)
+    read, many, field = _make_read(words), np.uint64(words), next(iter(variant.record.places))
+    position = Parameters._fields.index(field)
+
+    def record(parameters: Parameters, neuron: np.uint32) -> Any:
+        return read(parameters[position], np.uint64(np.uint64(neuron) * many))
+
+    return cuda.jit(device=True)(record), (np.uint32(0),) * words
+
+
+@cache
+def _without_record() -> Callable[..., Any]:
+    nothing = (np.uint32(0),)
+
+    def without_record(parameters: Parameters, neuron: np.uint32) -> Any:
+        return nothing
+
+    return cuda.jit(device=True)(without_record)  # type: ignore[no-any-return]
+
+
+def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
+    """``value(record, parameter, neuron)``: parameter ``name``, from the record where it lies there."""
+    if name not in variant.record.places:
+        alone = make_value(variant, name)
+
+        def own(record: Any, parameter: Any, neuron: np.uint32) -> Any:
+            return alone(parameter, neuron)
+
+        return cuda.jit(device=True)(own)  # type: ignore[no-any-return]
+    place = variant.record.places[name]
+    word, shift, mask = place.word, np.uint32(place.shift), np.uint32((1 << place.bits) - 1)
+
+    def real(record: Any, parameter: Any, neuron: np.uint32) -> Any:
+        return np.uint32(record[word]).view(np.float32)
+
+    def number(record: Any, parameter: Any, neuron: np.uint32) -> Any:
+        return np.int32(np.uint32(record[word] >> shift) & mask)
+
+    return cuda.jit(device=True)(real if PARAMETERS[name].kind == "f" else number)  # type: ignore[no-any-return]
+
+
+@cache
+def _make_read(words: int) -> Callable[..., Any]:
+    """``read(records, at)``: the ``words`` from ``at`` on, a multiple of them, in loads of up to 16 bytes."""
+
+    def two(records: Ids, at: np.uint64) -> Any:
+        return load(records, at)
+
+    def four(records: Ids, at: np.uint64) -> Any:
+        return load(records, at)
+
+    def eight(records: Ids, at: np.uint64) -> Any:
+        return load(records, at) + load(records, np.uint64(at + np.uint64(4)))
+
+    load = _make_load(min(words, 4))
+    return cuda.jit(device=True)({2: two, 4: four, 8: eight}[words])  # type: ignore[no-any-return]
+
+
+def _make_load(words: int) -> Callable[..., Any]:
+    """``load(records, at)``: two or four words in one instruction."""
+    if SIMULATED:
+        return cuda.jit(device=True)(_two_words if words == 2 else _four_words)  # type: ignore[no-any-return]
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
+
+    results = ", ".join(f"${one}" for one in range(words))
+    text = f"ld.global.v{words}.u32 {{{results}}}, [${words}];"
+    constraints = ",".join(["=r"] * words + ["l"])
+
+    def load(typingctx: Any, records: Any, at: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            address = builder.ptrtoint(builder.gep(data, [args[1]]), ir.IntType(64))
+            kind = ir.FunctionType(ir.LiteralStructType([ir.IntType(32)] * words), [address.type])
+            loaded = builder.call(ir.InlineAsm(kind, text, constraints), [address])
+            found = [builder.extract_value(loaded, one) for one in range(words)]
+            return context.make_tuple(builder, signature.return_type, found)
+
+        return types.UniTuple(types.uint32, words)(records, types.uint64), code
+
+    return cuda.extending.intrinsic(load)  # type: ignore[no-any-return]
+
+
+def _two_words(records: Ids, at: np.uint64) -> Any:
+    return records[at], records[np.uint64(at + np.uint64(1))]
+
+
+def _four_words(records: Ids, at: np.uint64) -> Any:
+    first, third = np.uint64(at + np.uint64(1)), np.uint64(at + np.uint64(3))
+    return records[at], records[first], records[np.uint64(first + np.uint64(1))], records[third]
 
 
 def _make_recorded(variant: Variant, name: str) -> Callable[..., Any]:
