@@ -50,6 +50,7 @@ ONLY_ON_GPU = {
     "link._on_device.now": _LINK,
     "link._on_device.store": _LINK,
     "neuron.make_restarts.never": _UNUSED,
+    "neuron_values._make_load.load": "an instruction that loads several words; in the simulator one after another",
     "packet.make_source.by_warp": _WARP,
     "packet.make_take.by_warp": _WARP,
     "queues.make_empty_bins.by_warp": _WARP,

@@ -466,7 +466,8 @@ def check_as_large_networks() -> list[str]:
 
 def check_neurons_that_sleep() -> list[str]:
     """No neuron fires without a draw: what a draw keeps from firing is known before the columns are read."""
-    return train_checks.sleepers_differ(lambda variant: variant.sleeps and bool(variant.record.places))
+    problems = train_checks.sleepers_differ(lambda variant: variant.sleeps and bool(variant.record.places))
+    return problems + train_checks.records_differ()
 
 
 def check_long_rows() -> list[str]:

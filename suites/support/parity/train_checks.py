@@ -60,6 +60,33 @@ def sleepers_differ(is_expected: Callable[[Variant], bool]) -> list[str]:
     return problems
 
 
+def records_differ() -> list[str]:
+    """What is wrong with records of two and of eight words, of neurons that fire by a draw; so are other records."""
+    from burstproof.engine.cuda.plan.packed import pack_network
+
+    problems, rng = [], np.random.default_rng(11)
+    mix = replace(next(m for m in MIXES if m.name == "integers"), neurons=60, synapses=500, bursts=12)
+    mixed, options = mixed_network(mix), mixed_options(mix)
+    plan = mixed_plan(mix, mixed)
+    periods = rng.choice([0, 2, 300], (3, 60)).astype(np.uint16)
+    few = NeuronTable.build(60, thresholds=rng.choice([3.0, 9.0], 60))
+    wide = replace(
+        mixed.neurons,
+        refractory_periods=periods[0],
+        snooze_periods=periods[1],
+        consecutive_fire_limits=periods[2],
+        threshold_limits=rng.choice([40.0, 400.0], 60).astype(np.float32),
+    )
+    excitabilities = rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32)
+    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+        for words, neurons in ((2, few), (8, wide)):
+            network = mixed.replace(neurons=replace(neurons, excitabilities=excitabilities))
+            found = pack_network(network, options).variant.record.words
+            problems += [f"a record has {found} words, not {words}"] * (found != words)
+            problems += [f"{words} words: {problem}" for problem in runs_differ(network, options, 12, plan)]
+    return problems
+
+
 def second_state_differs(create: CreateEngine) -> list[str]:
     """What is wrong after two restored states: the first silences one synapse, the second it and the other one."""
     options, forced = EngineOptions(), {1: Stimulus(forced=np.array([0], np.uint32))}

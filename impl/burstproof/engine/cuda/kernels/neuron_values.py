@@ -14,6 +14,9 @@ from burstproof.engine.cuda.args import Ids, Parameters
 from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.variant import Variant
 
+_AT_ONCE = 4
+"""Words that one instruction loads at most."""
+
 
 def make_value(variant: Variant, name: str) -> Callable[..., Any]:
     """``value(parameter, neuron)``: parameter ``name`` of a neuron; one that is the same for all is a number."""
@@ -77,18 +80,14 @@ def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
 @cache
 def _make_read(words: int) -> Callable[..., Any]:
     """``read(records, at)``: the ``words`` from ``at`` on, a multiple of them, in loads of up to 16 bytes."""
+    if words <= _AT_ONCE:
+        return _make_load(words)
+    load, half = _make_load(_AT_ONCE), np.uint64(_AT_ONCE)
 
-    def two(records: Ids, at: np.uint64) -> Any:
-        return load(records, at)
+    def twice(records: Ids, at: np.uint64) -> Any:
+        return load(records, at) + load(records, np.uint64(at + half))
 
-    def four(records: Ids, at: np.uint64) -> Any:
-        return load(records, at)
-
-    def eight(records: Ids, at: np.uint64) -> Any:
-        return load(records, at) + load(records, np.uint64(at + np.uint64(4)))
-
-    load = _make_load(min(words, 4))
-    return cuda.jit(device=True)({2: two, 4: four, 8: eight}[words])  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(twice)  # type: ignore[no-any-return]
 
 
 def _make_load(words: int) -> Callable[..., Any]:
@@ -126,14 +125,11 @@ def _four_words(records: Ids, at: np.uint64) -> Any:
 
 
 def _make_recorded(variant: Variant, name: str) -> Callable[..., Any]:
-    """``value(records, neuron)`` of a parameter that lies in records."""
+    """``value(records, neuron)`` of a number that lies in records, of few neurons."""
     place, words = variant.record.places[name], np.uint64(variant.record.words)
     word, shift, mask = np.uint64(place.word), np.uint32(place.shift), np.uint32((1 << place.bits) - 1)
-
-    def real(records: Ids, neuron: np.uint32) -> Any:
-        return records[np.uint64(np.uint64(neuron) * words + word)].view(np.float32)
 
     def number(records: Ids, neuron: np.uint32) -> Any:
         return np.int32(np.uint32(records[np.uint64(np.uint64(neuron) * words + word)] >> shift) & mask)
 
-    return cuda.jit(device=True)(real if PARAMETERS[name].kind == "f" else number)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(number)  # type: ignore[no-any-return]
