@@ -61,7 +61,7 @@ def sleepers_differ(is_expected: Callable[[Variant], bool]) -> list[str]:
 
 
 def records_differ() -> list[str]:
-    """What is wrong with records of two and of eight words, of neurons that fire by a draw; so are other records."""
+    """What is wrong with records of one, two and eight words, of neurons that fire by a draw; so are other records."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
     problems, rng = [], np.random.default_rng(11)
@@ -77,10 +77,14 @@ def records_differ() -> list[str]:
         consecutive_fire_limits=periods[2],
         threshold_limits=rng.choice([40.0, 400.0], 60).astype(np.float32),
     )
+    narrow = NeuronTable.build(
+        60, thresholds=3.0, refractory_periods=periods[0] // 100, consecutive_fire_limits=periods[1] // 100
+    )
     excitabilities = rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32)
     with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
-        for words, neurons in ((2, few), (8, wide)):
-            network = mixed.replace(neurons=replace(neurons, excitabilities=excitabilities))
+        for words, neurons in ((1, narrow), (2, few), (8, wide)):
+            own = excitabilities if words > 1 else np.full(60, 0.5, np.float32)
+            network = mixed.replace(neurons=replace(neurons, excitabilities=own))
             found = pack_network(network, options).variant.record.words
             problems += [f"a record has {found} words, not {words}"] * (found != words)
             problems += [f"{words} words: {problem}" for problem in runs_differ(network, options, 12, plan)]

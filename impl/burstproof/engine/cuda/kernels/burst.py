@@ -394,12 +394,12 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 fetch_chunk(first, base, fcl, neurons, network, loaded)
                 classes = classes_of(burst_number, turn, neurons.extras, modulation)
                 moment = Moment(base, burst_number, False, turn.stimulated, classes)
-                count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
+                count, candidates = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
                 if exchanges:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
                 if thread == np.uint32(0):
-                    first_place[0] = add_up(burst_number, count, fired.found[1], lists, steering)
+                    first_place[0] = add_up(burst_number, count, candidates, lists, steering)
                     if not exchanges:
                         count_chunk(item, burst_number, count, items, chunks)
                 send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)

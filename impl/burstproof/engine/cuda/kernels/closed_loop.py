@@ -364,7 +364,10 @@ def make_following_item() -> Callable[..., Any]:
 def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     """``consume_at_once(first, moment, fired, ...)`` -> uint32: what the burst does to a chunk; how many fired."""
     per_thread, word = shard.chunk // threads, shard.variant.word.added
-    fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_chunk(shard, threads, per_thread)
+    fetch, consume = (
+        make_fetch_chunk(shard, threads, per_thread),
+        make_consume_chunk(shard, threads, per_thread, keeps_count=True),
+    )
 
     def consume_at_once(
         first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
@@ -374,7 +377,8 @@ def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any
         kind, byte = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint8)
         loaded = Loaded(words, words, v, rc, cc, byte, v, Traits(kind, v, v))
         fetch(first, moment.base, fcl, neurons, network, loaded)
-        return consume(first, moment, loaded, fired, fcl, neurons, network, identity)
+        count, _ = consume(first, moment, loaded, fired, fcl, neurons, network, identity)
+        return count
 
     return cuda.jit(device=True)(consume_at_once)  # type: ignore[no-any-return]
 

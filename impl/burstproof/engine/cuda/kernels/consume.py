@@ -397,13 +397,15 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
     return cuda.jit(device=True)(consume_part)  # type: ignore[no-any-return]
 
 
-def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``consume_chunk(first, moment, loaded, fired, ...)`` -> uint32: how many fired.
+def make_consume_chunk(
+    shard: ShardVariant, threads: int, per_thread: int, *, keeps_count: bool = False
+) -> Callable[..., Any]:
+    """``consume_chunk(first, moment, loaded, fired, ...)`` -> (uint32 how many fired, int32 how many were candidates).
 
     What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it. Where each
-    has one neuron, the barrier at the end counts the candidates, for the first thread to read.
+    has one neuron, the barrier at the end counts the candidates, unless ``fired`` ``keeps_count`` of them, too.
     """
-    at_barrier, counters = per_thread == 1, np.uint32(2)
+    at_barrier, counters = per_thread == 1 and not keeps_count, np.uint32(2)
     consume_part = make_consume_part(shard, threads, per_thread, counts=not at_barrier)
 
     def consume_chunk(
@@ -422,11 +424,10 @@ def make_consume_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Ca
         cuda.syncthreads()
         is_candidate = consume_part(first, moment, loaded, fired, fcl, neurons, network, identity)
         if at_barrier:
-            candidates = cuda.syncthreads_count(np.int32(is_candidate))
-            if thread == np.uint32(0):
-                fired.found[1] = candidates
+            candidates = np.int32(cuda.syncthreads_count(np.int32(is_candidate)))
         else:
             cuda.syncthreads()
-        return np.uint32(fired.found[0])
+            candidates = np.int32(fired.found[1])
+        return np.uint32(fired.found[0]), candidates
 
     return cuda.jit(device=True)(consume_chunk)  # type: ignore[no-any-return]

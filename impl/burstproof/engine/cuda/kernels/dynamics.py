@@ -238,10 +238,10 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
-    """``add_up(steering, exchange, kept, network, counting, slot, sequence, fired, ends)``, one thread of a block.
+    """``add_up(steering, exchange, kept, network, counting, slot, sequence, count, ...)``, one thread of a block.
 
-    Adds what a chunk counted to what others have, and returns where its firings go: int64, behind those. ``ends`` says
-    that the block has no other chunk; the last block's thread also finishes the burst.
+    Adds what fired in a chunk, and the candidates, to what others have, and returns where its firings go: int64, behind
+    those. ``ends`` says that the block has no other chunk; the last block's thread also finishes the burst.
     """
     finish, one = make_finish(shard), np.uint64(1)
 
@@ -253,20 +253,21 @@ def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
         counting: Counting,
         slot: np.uint32,
         sequence: np.uint32,
-        fired: Fired,
+        count: np.uint32,
+        candidates: np.int32,
         ends: bool,
     ) -> Any:
         width = np.uint64(counting.bits)
         twice, mask = np.uint64(width + width), np.uint64((one << width) - one)
-        mine = np.uint64((np.uint64(fired.found[0]) << width) + np.uint64(fired.found[1]))
+        mine = np.uint64((np.uint64(count) << width) + np.uint64(candidates))
         if ends:
             mine = np.uint64(mine + (one << twice))
         before = np.uint64(cuda.atomic.add(counting.done, 0, mine))
         if ends and np.uint64(before >> twice) + one == np.uint64(cuda.gridDim.x):
             after = np.uint64(before + mine)
             counting.done[0] = np.uint64(0)
-            total, candidates = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
-            finish(steering, exchange, kept, network, slot, sequence, total, candidates)
+            total, tested = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
+            finish(steering, exchange, kept, network, slot, sequence, total, tested)
         return np.int64(np.uint64(before >> width) & mask)
 
     return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
@@ -356,13 +357,14 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             advance_classes(np.uint32(burst), neurons.extras)
         while going_on:
             first = np.uint32(item * size)
-            count = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
+            count, candidates = consume_chunk(first, moment, loaded, fired, fcl, neurons, network, identity)
             item = np.uint32(item + np.uint32(cuda.gridDim.x))
             going_on = bool(item < items)
             if going_on:
                 fetch_chunk(np.uint32(item * size), base, fcl, neurons, network, loaded)
             if thread == np.uint32(0):
-                places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, fired, not going_on)
+                ends = not going_on
+                places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, count, candidates, ends)
             cuda.syncthreads()
             entry = thread
             while entry < count:

@@ -80,6 +80,12 @@ def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
 @cache
 def _make_read(words: int) -> Callable[..., Any]:
     """``read(records, at)``: the ``words`` from ``at`` on, a multiple of them, in loads of up to 16 bytes."""
+
+    def once(records: Ids, at: np.uint64) -> Any:
+        return (records[at],)
+
+    if words == 1:
+        return cuda.jit(device=True)(once)  # type: ignore[no-any-return]
     if words <= _AT_ONCE:
         return _make_load(words)
     load, half = _make_load(_AT_ONCE), np.uint64(_AT_ONCE)
@@ -95,7 +101,7 @@ def _make_load(words: int) -> Callable[..., Any]:
     if SIMULATED:
         return cuda.jit(device=True)(_two_words if words == 2 else _four_words)  # type: ignore[no-any-return]
     from llvmlite import ir  # type: ignore[import-untyped]
-    from numba import types
+    from numba.core import types
 
     results = ", ".join(f"${one}" for one in range(words))
     text = f"ld.global.v{words}.u32 {{{results}}}, [${words}];"
@@ -110,7 +116,7 @@ def _make_load(words: int) -> Callable[..., Any]:
             found = [builder.extract_value(loaded, one) for one in range(words)]
             return context.make_tuple(builder, signature.return_type, found)
 
-        return types.UniTuple(types.uint32, words)(records, types.uint64), code
+        return types.UniTuple(types.uint32, words)(records, types.uint64), code  # type: ignore[attr-defined]
 
     return cuda.extending.intrinsic(load)  # type: ignore[no-any-return]
 
