@@ -16,7 +16,8 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Ids, Network, Queues, Recall, Rows
-from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
+from burstproof.engine.cuda.kernels.places import make_read_once
+from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
 

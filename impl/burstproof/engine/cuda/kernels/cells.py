@@ -9,6 +9,7 @@ import numpy as np
 
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Amount, Fcl
+from burstproof.engine.cuda.kernels.places import make_add
 from burstproof.engine.cuda.plan.variant import Variant
 
 
@@ -21,19 +22,20 @@ def make_deliver(variant: Variant) -> Callable[..., Any]:
     per_word = max(1, 32 // word.bits)
     shift, low, bits = np.uint64(per_word.bit_length() - 1), np.uint64(per_word - 1), np.uint32(word.bits)
     added, mark_bits, one, two = word.added, np.uint32(word.mark_bits), np.uint64(1), np.uint64(2)
+    add = make_add()
 
     def plain(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        cuda.atomic.add(fcl.sums, place, added(amount))
+        add(fcl.sums, place, added(amount))
 
     def packed(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
         amount = np.int32(np.uint32(amount) << np.uint32(np.uint32(place & low) * bits))
-        cuda.atomic.add(fcl.sums, np.uint64(place >> shift), amount)
+        add(fcl.sums, np.uint64(place >> shift), amount)
 
     def counted(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        cuda.atomic.add(fcl.sums, place, added((added(amount) << mark_bits) + added(1)))
+        add(fcl.sums, place, added((added(amount) << mark_bits) + added(1)))
 
     def beside(place: np.uint64, amount: Amount, fcl: Fcl) -> None:
-        cuda.atomic.add(fcl.sums, np.uint64(place * two), added(amount))
+        add(fcl.sums, np.uint64(place * two), added(amount))
         fcl.sums[np.uint64(place * two + one)] = added(1)
 
     if word.beside:

@@ -122,10 +122,11 @@ def make_fetch_elsewhere() -> Callable[..., Any]:
     return cuda.jit(device=True)(fetch_elsewhere)  # type: ignore[no-any-return]
 
 
-def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
+def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 
-    What ``ShardVariant.marks_ahead`` leaves out is 0; beyond all neurons everything is.
+    What ``ShardVariant.marks_ahead`` leaves out is 0; beyond all neurons everything is, unless no neuron that is asked
+    for lies there, and so nothing needs to be ``bounded``.
     """
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)
@@ -143,7 +144,7 @@ def make_fetch_neuron(shard: ShardVariant) -> Callable[..., Any]:
         state = neurons.state
         loaded.v[p], loaded.rc[p], loaded.cc[p] = silent, np.int32(0), np.int32(0)
         loaded.mark[p] = np.uint8(0)
-        if neuron < network.neurons:
+        if not bounded or neuron < network.neurons:
             loaded.v[p] = widen(state.potentials[neuron])
             if refractory:
                 loaded.rc[p] = np.int32(state.countdowns[neuron])

@@ -33,12 +33,15 @@ from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
+from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
-from burstproof.engine.cuda.kernels.rows import make_read_once
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
+
+_AT_ONCE = 4
+"""Entries of a queue that a thread loads before it adds the first."""
 
 
 def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
@@ -106,24 +109,17 @@ def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[
 def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``take_queue(owner, own, neurons, queue, fcl)``: all that has arrived for an owner's neurons, added up.
 
-    ``own`` is empty; the queue will be. All threads of the block call it; four entries are loaded before the first is
-    added.
+    ``own`` is empty; the queue will be. All threads of the block call it.
     """
-    put, add, _ = make_word_in(variant, queues)
-    unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
+    put, _, _ = make_word_in(variant, queues)
     span, block = np.uint32(queues.span), np.uint32(threads)
     spacing = np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
-
-    def add_entry(own: Any, entry: Any, queue: Queues) -> None:
-        local, amount = unpack(entry, queue)
-        add(own, local, arrival(amount))
-
-    add_entry = cuda.jit(device=True)(add_entry)
+    take_whole, take_rest = (_make_take_entries(variant, queues, threads, all_there) for all_there in (True, False))
+    last, group = np.uint64((_AT_ONCE - 1) * threads), np.uint64(_AT_ONCE * threads)
 
     def take_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> None:
-        entries, thread = queue.queue_entries, np.uint32(cuda.threadIdx.x)
-        own_length = np.uint32(owner * spacing)
+        thread, own_length = np.uint32(cuda.threadIdx.x), np.uint32(owner * spacing)
         length, spilled = queue.queue_lengths[own_length], queue.queue_spills[owner]
         base, local = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room)), thread
         while spilled != zero and local < span:
@@ -136,47 +132,53 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         if thread == zero:
             queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
         end = np.uint64(base + np.uint64(min(length, queue.queue_room)))
-        step = np.uint64(block)
         at = np.uint64(base + np.uint64(thread))
-        while at < end:
-            second = np.uint64(at + step)
-            third = np.uint64(second + step)
-            fourth = np.uint64(third + step)
-            entry = read_once(entries, at)
-            entry_2, entry_3, entry_4 = entry, entry, entry
-            if second < end:
-                entry_2 = read_once(entries, second)
-            if third < end:
-                entry_3 = read_once(entries, third)
-            if fourth < end:
-                entry_4 = read_once(entries, fourth)
-            add_entry(own, entry, queue)
-            if second < end:
-                add_entry(own, entry_2, queue)
-            if third < end:
-                add_entry(own, entry_3, queue)
-            if fourth < end:
-                add_entry(own, entry_4, queue)
-            at = np.uint64(fourth + step)
+        while np.uint64(at + last) < end:
+            take_whole(own, at, end, queue)
+            at = np.uint64(at + group)
+        take_rest(own, at, end, queue)
         cuda.syncthreads()
 
     return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
 
 
-def make_consume_owned(
-    shard: ShardVariant, queues: OwnerQueues, threads: int, *, stimulable: bool
-) -> Callable[..., Any]:
+def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_there: bool) -> Callable[..., Any]:
+    """``take_entries(own, at, end, queue)``: ``_AT_ONCE`` entries of a queue, as far as they are ``all_there``.
+
+    All are loaded before the first is added.
+    """
+    _, add, _ = make_word_in(variant, queues)
+    unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
+    entry_type, nothing, step = variant.queued, variant.queued(0), np.uint64(threads)
+
+    def take_entries(own: Any, at: np.uint64, end: np.uint64, queue: Queues) -> None:
+        entries = cuda.local.array(_AT_ONCE, entry_type)
+        for i in range(_AT_ONCE):
+            place = np.uint64(at + np.uint64(i) * step)
+            entries[i] = nothing
+            if all_there or place < end:
+                entries[i] = read_once(queue.queue_entries, place)
+        for i in range(_AT_ONCE):
+            if all_there or np.uint64(at + np.uint64(i) * step) < end:
+                local, amount = unpack(entries[i], queue)
+                add(own, local, arrival(amount))
+
+    return cuda.jit(device=True)(take_entries)  # type: ignore[no-any-return]
+
+
+def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool) -> Callable[..., Any]:
     """``consume_owned(begin, moment, own, ends, found, ...)``: the dynamics of an owner's neurons, from ``begin`` on.
 
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
     neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
     each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
-    is ``loaded`` is that of the neuron at hand. See ``make_consume`` for ``stimulable``.
+    is ``loaded`` is that of the neuron at hand. The ``usual`` one serves bursts without stimulus, and owners that are
+    not the last: all their neurons are there, and so is the chunk after them.
     """
     variant, block = shard.variant, np.uint32(threads)
     per_thread, parts, size = shard.chunk // threads, np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk)
-    consume = make_consume(shard, stimulable=stimulable)
-    fetch, (_, _, word_at) = make_fetch_neuron(shard), make_word_in(variant, queues)
+    consume = make_consume(shard, stimulable=not usual)
+    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
 
@@ -203,7 +205,7 @@ def make_consume_owned(
                 hand_over(p, per_thread, loaded)
                 fetch(np.uint32(neuron + size), p, neurons, network, loaded)
                 joins, potential, is_candidate = False, silent, False
-                if neuron < network.neurons:
+                if usual or neuron < network.neurons:
                     loaded.word[per_thread] = word_at(own, local)
                     joins, potential, is_candidate = consume(
                         neuron, per_thread, moment, loaded, fcl, neurons, network, identity
@@ -258,8 +260,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_thread, per_owner = chunk // threads, queues.span // chunk
     fences, kept = per_owner + 1, per_thread + 1
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
-    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, stimulable=True)
-    consume_unstimulated = make_consume_owned(shard, queues, threads, stimulable=False)
+    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
+    consume_usual = make_consume_owned(shard, queues, threads, usual=True)
     count_chunk = make_count_chunk()
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
@@ -318,10 +320,11 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if thread == zero:
                 found[0] = 0
             take_queue(owner, own, network.neurons, queue, fcl)
-            if turn.stimulated != zero:
+            beyond = np.uint64(np.uint64(begin) + np.uint64(np.uint32(span + size)))
+            if turn.stimulated != zero or beyond > np.uint64(network.neurons):
                 consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
-            else:  # what no stimulus needs lies out of this loop
-                consume_unstimulated(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            else:
+                consume_usual(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
             part = thread
             while part <= parts:

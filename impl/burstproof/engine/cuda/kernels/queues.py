@@ -19,7 +19,8 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Fcl, Ids, Queues, Recall, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.entries import make_target_of
-from burstproof.engine.cuda.kernels.rows import make_bounds, make_read_once
+from burstproof.engine.cuda.kernels.places import make_read_once
+from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.queues import LOCAL_BITS
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, in_columns
@@ -296,18 +297,21 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..
     told = _make_told(variant)
 
     def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
+        owners, places = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
+        for i in range(per_thread):
+            target, _ = told(owned[i], values[i])
+            owners[i], places[i] = np.uint32(target // span), zero
+            if np.uint32(pending & np.uint32(one << np.uint32(i))) != zero:
+                places[i] = cuda.atomic.add(counts, owners[i], one)
         crowded = np.int32(0)
         for i in range(per_thread):
-            bit = np.uint32(one << np.uint32(i))
-            if np.uint32(pending & bit) != zero:
+            bit, place = np.uint32(one << np.uint32(i)), places[i]
+            if np.uint32(pending & bit) != zero and place < room:
                 target, amount = told(owned[i], values[i])
-                owner = np.uint32(target // span)
-                place = cuda.atomic.add(counts, owner, one)
-                if place < room:
-                    bins[np.uint32(owner * room + place)] = pack(np.uint32(target - owner * span), amount)
-                    pending = np.uint32(pending ^ bit)
-                if place >= brim:
-                    crowded = np.int32(1)
+                bins[np.uint32(owners[i] * room + place)] = pack(np.uint32(target - owners[i] * span), amount)
+                pending = np.uint32(pending ^ bit)
+            if place >= brim:
+                crowded = np.int32(1)
         return pending, crowded
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_let_next_start, make_stay, make_wait_for_last
-from burstproof.device.numba_cuda import SIMULATED, cuda
+from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
+from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
-
-
-@cache
-def make_read_once() -> Callable[..., Any]:
-    """``read_once(column, entry)``: an entry of a row, which leaves the cache first: a source fires now and then."""
-
-    def hinted(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
-        return cuda.ldcs(column, entry)
-
-    def plain(column: npt.NDArray[Any], entry: np.unsignedinteger) -> Any:
-        return column[entry]
-
-    return cuda.jit(device=True)(plain if SIMULATED else hinted)  # type: ignore[no-any-return]
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:

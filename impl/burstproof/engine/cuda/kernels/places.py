@@ -1,0 +1,67 @@
+"""Loads and additions at places that are unsigned: numba's own take one of 64 bits for an index that may be negative.
+
+To look whether it counts from the end costs six instructions, more than all else that a contribution needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.device.numba_cuda import SIMULATED, cuda
+
+
+@cache
+def make_read_once() -> Callable[..., Any]:
+    """``read_once(column, place)``: an element, which leaves the cache first: a source fires now and then."""
+    if SIMULATED:
+        return cuda.jit(device=True)(_read)  # type: ignore[no-any-return]
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba.core import types
+
+    def read_once(typing: Any, column: Any, place: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            bits = column.dtype.bitwidth
+            in_register, letter = (16, "h") if bits == 16 else (64, "l") if bits == 64 else (32, "r")
+            data = context.make_array(column)(context, builder, arguments[0]).data
+            address = builder.ptrtoint(builder.gep(data, [arguments[1]]), ir.IntType(64))
+            kind = ir.FunctionType(ir.IntType(in_register), [address.type])
+            load = ir.InlineAsm(kind, f"ld.global.cs.b{bits} $0, [$1];", f"={letter},l", side_effect=True)
+            value = builder.call(load, [address])
+            if in_register > bits:
+                value = builder.trunc(value, ir.IntType(bits))
+            return builder.bitcast(value, context.get_data_type(column.dtype))
+
+        return column.dtype(column, types.uint64), emit
+
+    return cuda.extending.intrinsic(read_once)  # type: ignore[no-any-return]
+
+
+@cache
+def make_add() -> Callable[..., Any]:
+    """``add(sums, place, amount)``: an atomic addition to an integer of ``sums``; its value before is not returned."""
+    if SIMULATED:
+        return cuda.jit(device=True)(_add)  # type: ignore[no-any-return]
+    from numba.core import types
+
+    def add(typing: Any, sums: Any, place: Any, amount: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(sums)(context, builder, arguments[0]).data
+            builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), arguments[2], "monotonic")
+            return context.get_dummy_value()
+
+        return types.none(sums, types.uint64, sums.dtype), emit
+
+    return cuda.extending.intrinsic(add)  # type: ignore[no-any-return]
+
+
+def _read(column: npt.NDArray[Any], place: np.unsignedinteger) -> Any:
+    return column[place]
+
+
+def _add(sums: npt.NDArray[Any], place: np.unsignedinteger, amount: Any) -> None:
+    cuda.atomic.add(sums, place, amount)
