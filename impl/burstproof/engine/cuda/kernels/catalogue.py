@@ -38,8 +38,7 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
     made = {"stimulate": make_stimulate(shard), **(_one_kernel(shard) if shard.merged else _phases(shard))}
     if shard.extras.modulators:
         made["modulate"] = make_modulate(shard)
-    puts_off = shard.variant.queues is not None and shard.variant.queues.rows_put_off > 0
-    most = {"burst": shard.registers, "enqueue": ENQUEUE_REGISTERS if puts_off else None}
+    most = {"burst": shard.registers, "enqueue": ENQUEUE_REGISTERS}
     return tuple(kernel_spec(name, function, shard, most.get(name)) for name, function in made.items())
 
 

@@ -32,6 +32,8 @@ So many loads are in flight, and so many registers, of which a thread may have 6
 """
 _LINE = 32
 """Entries of a bin that are written together, at most."""
+_MOST_AT_ONCE = 12
+"""Entries of a bin that a thread reads before it writes the first to a queue, at most."""
 _SLACK = 4
 """Standard deviations by which a window may fill a bin beyond the mean before entries have to wait."""
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
@@ -285,15 +287,15 @@ def _make_told(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def make_put(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool) -> Callable[..., Any]:
     """``put(pending, owned, values, counts, bins)`` -> (those that found no room, whether a bin is nearly full).
 
-    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set.
+    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set, or in any case where it is for
+    ``every`` one. All places are asked for before the first is used.
     """
     per_thread, span, room = _per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
     brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - _SLACK * mean**0.5)))
-
     told = _make_told(variant)
 
     def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
@@ -301,12 +303,12 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..
         for i in range(per_thread):
             target, _ = told(owned[i], values[i])
             owners[i], places[i] = np.uint32(target // span), zero
-            if np.uint32(pending & np.uint32(one << np.uint32(i))) != zero:
+            if every or np.uint32(pending & np.uint32(one << np.uint32(i))) != zero:
                 places[i] = cuda.atomic.add(counts, owners[i], one)
         crowded = np.int32(0)
         for i in range(per_thread):
             bit, place = np.uint32(one << np.uint32(i)), places[i]
-            if np.uint32(pending & bit) != zero and place < room:
+            if (every or np.uint32(pending & bit) != zero) and place < room:
                 target, amount = told(owned[i], values[i])
                 bins[np.uint32(owners[i] * room + place)] = pack(np.uint32(target - owners[i] * span), amount)
                 pending = np.uint32(pending ^ bit)
@@ -336,7 +338,8 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     warp, warps, one, zero = np.uint32(WARP), np.uint32(max(1, threads // WARP)), np.uint32(1), np.uint32(0)
     nothing, spacing = variant.queued(0), np.uint32(SPACING)
     lanes = np.uint32(WARP if _unit(queues) == WARP else WARP // 2)
-    teams = np.uint32(WARP // lanes)
+    teams, wide_lanes, turns = np.uint32(WARP // lanes), np.uint64(lanes), -(-queues.bin_room // int(lanes))
+    at_once = turns <= _MOST_AT_ONCE
 
     def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
         """Entries in a bin, those that leave it, and where these go."""
@@ -358,15 +361,34 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
             deliver(np.uint64(np.uint32(owner * span + local)), amount, fcl)
             queue.queue_spills[owner] = one
 
-    reserve, append = cuda.jit(device=True)(reserve), cuda.jit(device=True)(append)
+    append = cuda.jit(device=True)(append)
+
+    def write(
+        owner: np.uint32, at: np.uint32, place: np.uint32, leaving: np.uint32, bins: Any, queue: Queues, fcl: Fcl
+    ) -> None:
+        """Entries ``place``, ``place + lanes``, ... of those ``leaving`` a bin to where they go, from ``at`` on."""
+        first = np.uint32(owner * room)
+        if at_once and np.uint64(np.uint64(at) + np.uint64(leaving)) <= np.uint64(queue.queue_room):
+            own = np.uint64(np.uint64(first) + np.uint64(place))
+            start = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room) + np.uint64(np.uint32(at + place)))
+            for turn in range(turns):
+                if np.uint32(place + np.uint32(turn) * lanes) < leaving:
+                    beyond = np.uint64(np.uint64(turn) * wide_lanes)
+                    queue.queue_entries[np.uint64(start + beyond)] = bins[np.uint64(own + beyond)]
+            return
+        while place < leaving:
+            append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
+            place = np.uint32(place + lanes)
+
+    reserve, write = cuda.jit(device=True)(reserve), cuda.jit(device=True)(write)
 
     def by_thread(unit: np.uint32, counts: Ids, bins: Any, queue: Queues, fcl: Fcl) -> None:
         owner = np.uint32(cuda.threadIdx.x)
         while owner < owners:
             count, leaving, at = reserve(owner, unit, counts, queue)
             first = np.uint32(owner * room)
-            for place in range(leaving):
-                append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
+            for member in range(min(leaving, lanes)):
+                write(owner, at, np.uint32(member), leaving, bins, queue, fcl)
             for place in range(count - leaving):
                 bins[np.uint32(first + place)] = bins[np.uint32(first + leaving + place)]
             owner = np.uint32(owner + np.uint32(cuda.blockDim.x))
@@ -383,10 +405,8 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                 leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
                 at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
                 owner = np.uint32(first_owner + team * warps)
-                first, place = np.uint32(owner * room), member
-                while place < leaving:
-                    append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
-                    place = np.uint32(place + lanes)
+                first = np.uint32(owner * room)
+                write(owner, at, member, leaving, bins, queue, fcl)
                 stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing
                 if stays:
                     left = bins[np.uint32(first + leaving + member)]
@@ -405,10 +425,12 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     """
     target, stored = variant.target, _stored(variant)
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
-    load_window, put = make_load_window(variant, queues, threads, whole), make_put(variant, queues, threads)
+    load_window = make_load_window(variant, queues, threads, whole)
+    put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
     empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
     places = threads * per_thread if short else 1
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
+    all_of_thread = np.uint32((1 << per_thread) - 1)
 
     def sort_parts(
         total: np.uint32,
@@ -430,10 +452,7 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
         own_first = np.uint32(np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         load_window(zero, total, parts, firsts, ends, amounts, part_of, targets, contributions, owned, values)
         while base < total:
-            following, pending = np.uint32(base + window), zero
-            for i in range(per_thread):
-                if np.uint32(base + own_first + np.uint32(i) * warp) < total:
-                    pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
+            following = np.uint32(base + window)
             if following < total:
                 load_window(
                     following,
@@ -448,13 +467,19 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
                     coming,
                     amounts_coming,
                 )
-            waits = True
-            while waits:
+            if following <= total:
+                pending, crowded = put_every(all_of_thread, owned, values, counts, bins)
+            else:
+                pending = zero
+                for i in range(per_thread):
+                    if np.uint32(base + own_first + np.uint32(i) * warp) < total:
+                        pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
                 pending, crowded = put(pending, owned, values, counts, bins)
-                waits = False
-                if cuda.syncthreads_or(crowded) != 0:
-                    empty_bins(unit, counts, bins, queue, fcl)
-                    waits = cuda.syncthreads_or(np.int32(pending)) != 0
+            while cuda.syncthreads_or(crowded) != 0:
+                empty_bins(unit, counts, bins, queue, fcl)
+                if cuda.syncthreads_or(np.int32(pending)) == 0:
+                    break
+                pending, crowded = put(pending, owned, values, counts, bins)
             for i in range(per_thread):
                 owned[i], values[i] = coming[i], amounts_coming[i]
             base = following
