@@ -14,7 +14,7 @@ _WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
-_FULL_BLOCK, _FEW_REGISTERS, _REGISTERS = 512, 32, 40
+_FULL_BLOCK, _FEW_REGISTERS, _REGISTERS, _ALL_REGISTERS = 512, 32, 40, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,11 @@ class ShardVariant:
 
         At capability 9.0 one of blocks of 512 has room for all its threads. Neurons with features have a limit, where a
         thread has one of them, and so have marked words that are loaded ahead of a bucket; other words need none.
+        Blocks of owners have no more than there are.
         """
-        alone = self.merged and not (self.exchanges or self.stays or self.strides or self.variant.queues)
+        if self.merged and self.variant.queues is not None:
+            return _ALL_REGISTERS // self.threads
+        alone = self.merged and not (self.exchanges or self.stays or self.strides)
         full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
         if alone and self.extras.by_neuron and self.per_thread == 1:
             return _FEW_REGISTERS if full and not self.words_ahead else _REGISTERS
