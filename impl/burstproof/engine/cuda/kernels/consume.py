@@ -125,8 +125,8 @@ def make_fetch_elsewhere() -> Callable[..., Any]:
 def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 
-    What ``ShardVariant.marks_ahead`` leaves out is 0; beyond all neurons everything is, unless no neuron that is asked
-    for lies there, and so nothing needs to be ``bounded``.
+    What ``ShardVariant.marks_ahead`` leaves out is 0, and so is everything beyond all neurons; one that is not
+    ``bounded`` must not be asked for such a neuron.
     """
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)

@@ -143,9 +143,8 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 
 
 def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_there: bool) -> Callable[..., Any]:
-    """``take_entries(own, at, end, queue)``: ``_AT_ONCE`` entries of a queue, as far as they are ``all_there``.
-
-    All are loaded before the first is added.
+    """``take_entries(own, at, end, queue)``: ``_AT_ONCE`` entries of a queue: all, if they are known to be
+    ``all_there``, else those before ``end``. All are loaded before the first is added.
     """
     _, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
@@ -172,8 +171,8 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
     neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
     each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
-    is ``loaded`` is that of the neuron at hand. The ``usual`` one serves bursts without stimulus, and owners that are
-    not the last: all their neurons are there, and so is the chunk after them.
+    is ``loaded`` is that of the neuron at hand. The ``usual`` one serves bursts without stimulus, for an owner all of
+    whose neurons exist, as do those of the chunk after them.
     """
     variant, block = shard.variant, np.uint32(threads)
     per_thread, parts, size = shard.chunk // threads, np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk)

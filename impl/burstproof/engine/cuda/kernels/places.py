@@ -1,6 +1,6 @@
 """Loads and additions at places that are unsigned: numba's own take one of 64 bits for an index that may be negative.
 
-To look whether it counts from the end costs six instructions, more than all else that a contribution needs.
+To test whether a place counts from the end costs six instructions, more than all else that a contribution needs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 
 @cache
 def make_read_once() -> Callable[..., Any]:
-    """``read_once(column, place)``: an element, which leaves the cache first: a source fires now and then."""
+    """``read_once(column, place)``: an element, which leaves the cache first, since it is not soon read again."""
     if SIMULATED:
         return cuda.jit(device=True)(_read)  # type: ignore[no-any-return]
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import types
 
+    check = _make_check()
+
     def read_once(typing: Any, column: Any, place: Any) -> Any:
+        check(column, place)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = column.dtype.bitwidth
             in_register, letter = (16, "h") if bits == 16 else (64, "l") if bits == 64 else (32, "r")
@@ -48,7 +52,11 @@ def make_add() -> Callable[..., Any]:
         return cuda.jit(device=True)(_add)  # type: ignore[no-any-return]
     from numba.core import types
 
+    check = _make_check()
+
     def add(typing: Any, sums: Any, place: Any, amount: Any) -> Any:
+        check(sums, place, amount, sums.dtype)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             data = context.make_array(sums)(context, builder, arguments[0]).data
             builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), arguments[2], "monotonic")
@@ -57,6 +65,19 @@ def make_add() -> Callable[..., Any]:
         return types.none(sums, types.uint64, sums.dtype), emit
 
     return cuda.extending.intrinsic(add)  # type: ignore[no-any-return]
+
+
+@cache
+def _make_check() -> Callable[..., None]:
+    """``check(array, *numbers)``: a TypeError unless these are types of a plain array and of integers."""
+    from numba.core import types
+
+    def check(array: Any, *numbers: Any) -> None:
+        plain = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+        if not plain or not all(isinstance(one, types.Integer) for one in numbers):
+            raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")
+
+    return check
 
 
 def _read(column: npt.NDArray[Any], place: np.unsignedinteger) -> Any:

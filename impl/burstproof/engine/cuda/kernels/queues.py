@@ -33,7 +33,7 @@ So many loads are in flight, and so many registers, of which a thread may have 6
 _LINE = 32
 """Entries of a bin that are written together, at most."""
 _MOST_AT_ONCE = 12
-"""Entries of a bin that a thread reads before it writes the first to a queue, at most."""
+"""Entries of a bin that a thread writes to a queue without a loop, at most."""
 _SLACK = 4
 """Standard deviations by which a window may fill a bin beyond the mean before entries have to wait."""
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
@@ -290,8 +290,8 @@ def _make_told(variant: Variant) -> Callable[..., Any]:
 def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool) -> Callable[..., Any]:
     """``put(pending, owned, values, counts, bins)`` -> (those that found no room, whether a bin is nearly full).
 
-    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set, or in any case where it is for
-    ``every`` one. All places are asked for before the first is used.
+    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set. With ``every``, all entries go;
+    all bits of ``pending`` must be set then. All places are asked for before the first is used.
     """
     per_thread, span, room = _per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
@@ -467,19 +467,20 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
                     coming,
                     amounts_coming,
                 )
-            if following <= total:
+            pending, crowded, placed, waits = zero, np.int32(0), bool(following <= total), True
+            if placed:
                 pending, crowded = put_every(all_of_thread, owned, values, counts, bins)
             else:
-                pending = zero
                 for i in range(per_thread):
                     if np.uint32(base + own_first + np.uint32(i) * warp) < total:
                         pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
-                pending, crowded = put(pending, owned, values, counts, bins)
-            while cuda.syncthreads_or(crowded) != 0:
-                empty_bins(unit, counts, bins, queue, fcl)
-                if cuda.syncthreads_or(np.int32(pending)) == 0:
-                    break
-                pending, crowded = put(pending, owned, values, counts, bins)
+            while waits:
+                if not placed:
+                    pending, crowded = put(pending, owned, values, counts, bins)
+                placed, waits = False, False
+                if cuda.syncthreads_or(crowded) != 0:
+                    empty_bins(unit, counts, bins, queue, fcl)
+                    waits = cuda.syncthreads_or(np.int32(pending)) != 0
             for i in range(per_thread):
                 owned[i], values[i] = coming[i], amounts_coming[i]
             base = following

@@ -111,7 +111,7 @@ class ShardVariant:
 
         At capability 9.0 one of blocks of 512 has room for all its threads. Neurons with features have a limit, where a
         thread has one of them, and so have marked words that are loaded ahead of a bucket; other words need none.
-        Blocks of owners have no more than there are.
+        Threads of owners' blocks share all registers of a multiprocessor.
         """
         if self.merged and self.variant.queues is not None:
             return _ALL_REGISTERS // self.threads
