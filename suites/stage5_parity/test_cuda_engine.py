@@ -37,6 +37,13 @@ def test_queues_as_chosen(delay: int, per_row: int, integers: bool) -> None:
     assert differs_as_chosen(delay, per_row, integers) == []
 
 
+@pytest.mark.parametrize("integers", [True, False], ids=["narrow", "wide"])
+@pytest.mark.parametrize("bin_room", [31, 57, 97, 363])
+def test_bins_as_chosen(bin_room: int, integers: bool) -> None:
+    """Bins that half a warp writes, or a warp, in one turn or up to as many as are written without a loop."""
+    assert differs_as_chosen(16, 20, integers, bin_room=bin_room) == []
+
+
 @pytest.mark.parametrize("streams", [1, 2, 4])
 @pytest.mark.parametrize("length", [1, 7, 64])
 @pytest.mark.parametrize("graphs", [True, False], ids=["graphs", "no graphs"])

@@ -50,19 +50,23 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
         yield
 
 
-def differs_as_chosen(delay: int, per_row: int, integers: bool = True) -> list[str]:
-    """What is wrong with the queues of 20 000 neurons, of the shapes that large networks have, beside the CPU engine.
+def differs_as_chosen(
+    delay: int, per_row: int, integers: bool = True, *, neurons: int = 20_000, bin_room: int = 1023
+) -> list[str]:
+    """What is wrong with queues of the shapes that large networks have, beside the CPU engine.
 
-    In one burst everything fires.
+    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number.
     """
     from burstproof.engine.cpu.engine import CpuEngine
 
-    synapses, bursts = 20_000 * per_row, delay + 40
-    mix = Mix("queues", 31, 20_000, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
+    synapses, bursts = neurons * per_row, delay + 40
+    mix = Mix("queues", 31, neurons, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
     network, options = mixed_network(mix), mixed_options(mix)
     everything = {20: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
     plan = {**mixed_plan(mix, network), **everything}
-    with mock.patch(f"{_PLAN}.queues._pays", return_value=True), CpuEngine.create(network, options) as judge:
+    chosen = mock.patch(f"{_PLAN}.queues._pays", return_value=True)
+    bins = mock.patch(f"{_PLAN}.queues._MOST_BIN_ROOM", bin_room)
+    with chosen, bins, CpuEngine.create(network, options) as judge:
         if pack_network(network, options).variant.queues is None:
             return ["there are no queues"]
         with cuda_engine(network, options) as engine:
