@@ -16,11 +16,18 @@ pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
 VARIANTS += ("entries in words", "entries in words with a palette, calendar", "features, one kernel")
 VARIANTS += ("entries in words with a palette, calendar in tiles", "features, several kernels", "queues per owner")
-VARIANTS += ("queues per owner, places, buckets",)
+VARIANTS += ("queues per owner, places, buckets", "queues per owner, blocks of 1024")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles", "entries in words")
 LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
 LAUNCHED += ("delays in a calendar", "packed sums, tiles", "shard, driven, merged", "shard, everything")
+REGISTERS = 1 << 16
+"""Of a multiprocessor, at every capability there is."""
 LONG = "two seconds and more for each variant and capability"
+
+
+def _allocated(registers: int) -> int:
+    """Registers that a multiprocessor sets aside for a thread that has so many: they come in eights."""
+    return -(-registers // 8) * 8
 
 
 def _name(capability: Capability) -> str:
@@ -47,8 +54,13 @@ def recorded():
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything")))
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
-    """All kernels of a variant compile to machine code; registers, spills and the recorded registers are compared."""
+    """All kernels of a variant compile to machine code, and a block of each has registers enough on a multiprocessor.
+
+    Registers, spills and the recorded registers are compared.
+    """
     from burstproof.engine.cuda.kernels.catalogue import catalogue
+    from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
+    from burstproof.engine.cuda.plan.shard_variant import whole
     from suites.support.compile.survey import compile_variant, key
 
     reason = obstacle(capability)
@@ -56,7 +68,9 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
         pytest.skip(reason)
 
     used = compile_variant(variants[variant], capability)
+    threads = {"burst": whole(variants[variant]).threads, "enqueue": ENQUEUE_THREADS}
     for kernel, resources in used.items():
+        assert _allocated(resources.registers) * threads.get(kernel, 1) <= REGISTERS, kernel
         where = {"variant": variant, "capability": _name(capability), "kernel": kernel}
         measure("kernel.registers", resources.registers, "1", conditions=where)
         measure("kernel.local_bytes", resources.local_bytes + resources.stack_bytes, "B", conditions=where)

@@ -52,6 +52,8 @@ def chosen_variants() -> dict[str, Variant]:
     assert queued.queues is not None
     narrow = replace(queued.queues, wide=False, rows_put_off=58)
     variants["queues per owner, places, buckets"] = replace(queued, palette=True, queues=narrow)
+    halves = replace(queued, palette=True, word=Word(32), fused=FusedShape(1024, 2))
+    variants["queues per owner, blocks of 1024"] = replace(halves, queues=replace(narrow, low_bits=0))
     variants["features, one kernel"] = replace(
         variants["delays"],
         features=variants["delays"].features.general(),

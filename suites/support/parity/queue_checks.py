@@ -59,10 +59,10 @@ def differs_as_chosen(
     """
     from burstproof.engine.cpu.engine import CpuEngine
 
-    synapses, bursts = neurons * per_row, delay + 40
+    synapses, bursts = neurons * per_row, delay + 20
     mix = Mix("queues", 31, neurons, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
-    network, options = mixed_network(mix), mixed_options(mix)
-    everything = {20: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
+    network, options = mixed_network(mix), replace(mixed_options(mix), cuda=CudaOptions(batch_length=10))
+    everything = {8: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
     plan = {**mixed_plan(mix, network), **everything}
     chosen = mock.patch(f"{_PLAN}.queues._pays", return_value=True)
     bins = mock.patch(f"{_PLAN}.queues._MOST_BIN_ROOM", bin_room)
@@ -71,7 +71,7 @@ def differs_as_chosen(
             return ["there are no queues"]
         with cuda_engine(network, options) as engine:
             problems = []
-            for bursts in (25, delay + 15):
+            for bursts in (10, delay + 10):
                 problems += recordings_differ(judge.run(bursts, plan), engine.run(bursts, plan))
                 problems += judge.state().differences(engine.state())
                 engine.restore(judge.state())

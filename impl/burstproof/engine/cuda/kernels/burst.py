@@ -353,7 +353,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         rate, leak = cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32)
         traits = Traits(cuda.local.array(per_thread, np.uint32), rate, leak)
-        marks = cuda.local.array(per_thread, np.uint8)
+        marks = cuda.local.array(per_thread, np.uint32)
         loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, v, traits)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)

@@ -374,8 +374,8 @@ def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any
     ) -> Any:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        kind, byte = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint8)
-        loaded = Loaded(words, words, v, rc, cc, byte, v, Traits(kind, v, v))
+        kind, marks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
+        loaded = Loaded(words, words, v, rc, cc, marks, v, Traits(kind, v, v))
         fetch(first, moment.base, fcl, neurons, network, loaded)
         count, _ = consume(first, moment, loaded, fired, fcl, neurons, network, identity)
         return count
@@ -399,10 +399,10 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         next_words, next_v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, next_rc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
-        kind, byte = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint8)
+        kind, marks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
         traits = Traits(kind, v, v)
-        loaded = Loaded(words, words, v, rc, rc, byte, v, traits)
-        coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, byte, next_v, traits)
+        loaded = Loaded(words, words, v, rc, rc, marks, v, traits)
+        coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, marks, next_v, traits)
         thread, end = np.uint32(cuda.threadIdx.x), np.uint32(first + size)
         fetch(first, moment.base, fcl, neurons, network, coming)
         if thread < counters:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from burstproof.device.dependent_launch import make_stay
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Added, Bytes, Fcl, Floats, Identity, Ids, Network, Neurons, State
+from burstproof.engine.cuda.args import Added, Fcl, Floats, Identity, Ids, Network, Neurons, State
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_load, make_sum_of
 from burstproof.engine.cuda.kernels.features import (
     Traits,
@@ -52,7 +52,7 @@ class Loaded(NamedTuple):
     v: Floats
     rc: npt.NDArray[np.int32]
     cc: npt.NDArray[np.int32]
-    mark: Bytes
+    mark: Ids
     decay: Floats
     traits: Traits
 
@@ -143,7 +143,7 @@ def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[
     def fetch_neuron(neuron: np.uint32, p: int, neurons: Neurons, network: Network, loaded: Loaded) -> None:
         state = neurons.state
         loaded.v[p], loaded.rc[p], loaded.cc[p] = silent, np.int32(0), np.int32(0)
-        loaded.mark[p] = np.uint8(0)
+        loaded.mark[p] = np.uint32(0)
         if not bounded or neuron < network.neurons:
             loaded.v[p] = widen(state.potentials[neuron])
             if refractory:
@@ -151,7 +151,7 @@ def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[
             if counts_decide:
                 loaded.cc[p] = np.int32(state.counts[neuron])
             if mixed:
-                loaded.mark[p] = state.marks[neuron]
+                loaded.mark[p] = np.uint32(state.marks[neuron])
             if leaks_ahead:
                 loaded.decay[p] = neurons.parameters.decays[neuron]
             if featured:

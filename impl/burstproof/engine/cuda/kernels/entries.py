@@ -13,13 +13,16 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_target_of(variant: Variant) -> Callable[..., Any]:
-    """``target_of(word)`` -> uint32."""
+    """``target_of(word)`` -> uint32; where an entry's contribution does not lie in the word, that is the target."""
     mask = np.uint32((1 << variant.target_bits) - 1)
 
-    def target_of(word: np.int32) -> Any:
+    def alone(word: np.uint32) -> Any:
+        return word
+
+    def beside(word: np.int32) -> Any:
         return np.uint32(np.uint32(word) & mask)
 
-    return cuda.jit(device=True)(target_of)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(beside if variant.target_bits else alone)  # type: ignore[no-any-return]
 
 
 def make_amount_of(variant: Variant) -> Callable[..., Any]:

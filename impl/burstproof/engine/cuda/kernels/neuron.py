@@ -27,7 +27,7 @@ class Found(NamedTuple):
     v: np.float32
     rc: np.int32
     cc: np.int32
-    mark: np.uint8
+    mark: np.uint32
     decay: np.float32
 
 
@@ -92,18 +92,18 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
 
 def make_restarts(variant: Variant) -> Callable[..., Any]:
     """``restarts(mark, accumulates, rc)``: whether a neuron restarts from 0 in this burst (``Restart``)."""
-    marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
+    marked_candidate, marked_fired = np.uint32(CANDIDATE_MARK), np.uint32(FIRED_MARK)
 
-    def never(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+    def never(mark: np.uint32, accumulates: bool, rc: np.int32) -> Any:
         return False
 
-    def candidates(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+    def candidates(mark: np.uint32, accumulates: bool, rc: np.int32) -> Any:
         return (mark & marked_candidate) != 0 and rc == 0
 
-    def everyone(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+    def everyone(mark: np.uint32, accumulates: bool, rc: np.int32) -> Any:
         return not accumulates
 
-    def fired(mark: np.uint8, accumulates: bool, rc: np.int32) -> Any:
+    def fired(mark: np.uint32, accumulates: bool, rc: np.int32) -> Any:
         return (mark & marked_fired) != 0
 
     rules = {Restart.NONE: never, Restart.CANDIDATES: candidates, Restart.ALL: everyone, Restart.FIRED: fired}
@@ -154,13 +154,13 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    sleepy, apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint8(0), np.int32(0)
+    sleepy, apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint32(0), np.int32(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of, (record_of, nothing) = make_recorded_value(variant, "consecutive_fire_limits"), make_record(variant)
     recorded = variant.record.words > 0
     silent, full = np.float32(0), np.uint16(65535)
-    marked_candidate, marked_fired = np.uint8(CANDIDATE_MARK), np.uint8(FIRED_MARK)
-    restarting, soon = np.uint8(RESTARTING_MARK), np.int32(2)
+    marked_candidate, marked_fired = np.uint32(CANDIDATE_MARK), np.uint8(FIRED_MARK)
+    restarting, soon = np.uint32(RESTARTING_MARK), np.int32(2)
 
     def neuron_burst(
         neuron: np.uint32,
@@ -182,7 +182,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
         restarts = False
         accumulating = True
         if mixed:
-            mark = found.mark if marked else state.marks[neuron]
+            mark = found.mark if marked else np.uint32(state.marks[neuron])
             accumulating = (mark & restarting) == none
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep, record = np.int32(0), np.int32(0), False, nothing
@@ -240,11 +240,11 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
         elif restarts:
             state.potentials[neuron] = narrow(silent)
         if mixed:
-            new_mark = np.uint8(mark & restarting)
+            new_mark = np.uint32(mark & restarting)
             if is_candidate and not accumulating and not fired and not is_forced:
-                new_mark = np.uint8(new_mark | marked_candidate)
+                new_mark = np.uint32(new_mark | marked_candidate)
             if mark != new_mark:
-                state.marks[neuron] = new_mark
+                state.marks[neuron] = np.uint8(new_mark)
         joins = is_forced and not fired
         if joins and restart_fired and not accumulating:
             state.marks[neuron] = np.uint8(state.marks[neuron] | marked_fired)

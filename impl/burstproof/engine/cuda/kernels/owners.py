@@ -293,7 +293,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         rc, cc = cuda.local.array(kept, np.int32), cuda.local.array(kept, np.int32)
         rate, leak = cuda.local.array(kept, np.float32), cuda.local.array(kept, np.float32)
         traits = Traits(cuda.local.array(kept, np.uint32), rate, leak)
-        marks, decays = cuda.local.array(kept, np.uint8), cuda.local.array(kept, np.float32)
+        marks, decays = cuda.local.array(kept, np.uint32), cuda.local.array(kept, np.float32)
         loaded = Loaded(words, words, v, rc, cc, marks, decays, traits)
         thread = np.uint32(cuda.threadIdx.x)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))

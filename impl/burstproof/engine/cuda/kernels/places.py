@@ -34,7 +34,7 @@ def make_read_once() -> Callable[..., Any]:
             data = context.make_array(column)(context, builder, arguments[0]).data
             address = builder.ptrtoint(builder.gep(data, [arguments[1]]), ir.IntType(64))
             kind = ir.FunctionType(ir.IntType(in_register), [address.type])
-            load = ir.InlineAsm(kind, f"ld.global.cs.b{bits} $0, [$1];", f"={letter},l", side_effect=True)
+            load = ir.InlineAsm(kind, f"ld.global.cs.b{bits} $0, [$1];", f"={letter},l")
             value = builder.call(load, [address])
             if in_register > bits:
                 value = builder.trunc(value, ir.IntType(bits))

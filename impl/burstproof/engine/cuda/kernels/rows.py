@@ -15,7 +15,7 @@ from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.plan.block_size import LONG_ROW
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import Variant, in_columns
 
 _AT_ONCE = 4
 
@@ -23,31 +23,13 @@ _AT_ONCE = 4
 def make_send_part(variant: Variant) -> Callable[..., Any]:
     """``send_part(source, entry, end, spacing, slot, rows, fcl)``: a part of the row of ``source``.
 
-    Sends entries ``entry``, ``entry + spacing``, ... below ``end``. Four are loaded before the first is added, so that
-    their latencies overlap. ``slot`` is that of the burst.
+    Sends entries ``entry``, ``entry + spacing``, ... below ``end``. All that four need is loaded before anything is
+    made of the first, so that their latencies overlap. ``slot`` is that of the burst.
     """
-    if variant.target_bits:
-        return _make_send_words(variant)
-    delayed, uniform_rows, placed, deliver = variant.rings, variant.uniform_rows, variant.placed, make_deliver(variant)
-    number, offset, read_once = variant.accumulator, variant.offset, make_read_once()
-
-    def place_of(entry: np.unsignedinteger, slot: np.uint32, following: np.uint64, rows: Rows, fcl: Fcl) -> Any:
-        place = np.uint64(read_once(rows.targets, entry))
-        if delayed:
-            arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))
-            if arrival >= fcl.ring:
-                arrival = np.uint32(arrival - fcl.ring)
-            return np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
-        return np.uint64(place + following)
-
-    def amount_of(entry: np.unsignedinteger, shared: Amount, rows: Rows) -> Any:
-        if uniform_rows:
-            return shared
-        if placed:
-            return number(rows.palette[read_once(rows.contributions, entry)])
-        return number(read_once(rows.contributions, entry))
-
-    place_of, amount_of = cuda.jit(device=True)(place_of), cuda.jit(device=True)(amount_of)
+    delayed, uniform_rows, columns = variant.rings, variant.uniform_rows, in_columns(variant)
+    target, stored, number, offset = variant.target, variant.read_contribution, variant.accumulator, variant.offset
+    target_of, amount_of, read_once = make_target_of(variant), _make_amount_of(variant), make_read_once()
+    deliver = make_deliver(variant)
 
     def send_part(
         source: np.uint32,
@@ -58,72 +40,23 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
         rows: Rows,
         fcl: Fcl,
     ) -> None:
-        after = np.uint32(slot + np.uint32(1))
-        if after == fcl.ring:
-            after = np.uint32(0)
-        following = np.uint64(np.uint64(after) * np.uint64(fcl.stride))
-        shared = number(0)
+        words, delays = cuda.local.array(_AT_ONCE, target), cuda.local.array(_AT_ONCE, np.uint32)
+        values, amounts = cuda.local.array(_AT_ONCE, stored), cuda.local.array(_AT_ONCE, number)
+        step, shared = offset(spacing), number(0)
         if uniform_rows:
             shared = number(rows.contributions[source])
-        step = offset(spacing)
-        while entry < end:
-            second = offset(entry + step)
-            third = offset(second + step)
-            fourth = offset(third + step)
-            place = place_of(entry, slot, following, rows, fcl)
-            amount = amount_of(entry, shared, rows)
-            place_2, place_3, place_4 = place, place, place
-            amount_2, amount_3, amount_4 = amount, amount, amount
-            if second < end:
-                place_2 = place_of(second, slot, following, rows, fcl)
-                amount_2 = amount_of(second, shared, rows)
-            if third < end:
-                place_3 = place_of(third, slot, following, rows, fcl)
-                amount_3 = amount_of(third, shared, rows)
-            if fourth < end:
-                place_4 = place_of(fourth, slot, following, rows, fcl)
-                amount_4 = amount_of(fourth, shared, rows)
-            deliver(place, amount, fcl)
-            if second < end:
-                deliver(place_2, amount_2, fcl)
-            if third < end:
-                deliver(place_3, amount_3, fcl)
-            if fourth < end:
-                deliver(place_4, amount_4, fcl)
-            entry = offset(fourth + step)
-
-    return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
-
-
-def _make_send_words(variant: Variant) -> Callable[..., Any]:
-    """``send_part`` of rows whose entries are one word: what four say is known before the first is added."""
-    delayed, deliver, offset, read_once = variant.rings, make_deliver(variant), variant.offset, make_read_once()
-    target_of, amount_of, number = make_target_of(variant), make_amount_of(variant), variant.accumulator
-    zero = np.int32(0)
-
-    def send_part(
-        source: np.uint32,
-        entry: np.unsignedinteger,
-        end: np.unsignedinteger,
-        spacing: np.uint32,
-        slot: np.uint32,
-        rows: Rows,
-        fcl: Fcl,
-    ) -> None:
-        words = cuda.local.array(_AT_ONCE, np.int32)
-        delays = cuda.local.array(_AT_ONCE, np.uint32)
-        amounts = cuda.local.array(_AT_ONCE, number)
-        step = offset(spacing)
         while entry < end:
             for turn in range(_AT_ONCE):
                 at = offset(entry + offset(turn) * step)
-                words[turn], delays[turn] = zero, np.uint32(1)
+                words[turn], values[turn], delays[turn] = target(0), stored(0), np.uint32(1)
                 if at < end:
                     words[turn] = read_once(rows.targets, at)
+                    if columns:
+                        values[turn] = read_once(rows.contributions, at)
                     if delayed:
                         delays[turn] = np.uint32(read_once(rows.delays, at))
             for turn in range(_AT_ONCE):
-                amounts[turn] = amount_of(words[turn], rows)
+                amounts[turn] = amount_of(words[turn], values[turn], shared, rows)
             for turn in range(_AT_ONCE):
                 if offset(entry + offset(turn) * step) < end:
                     arrival = np.uint32(slot + delays[turn])
@@ -134,6 +67,34 @@ def _make_send_words(variant: Variant) -> Callable[..., Any]:
             entry = offset(entry + offset(_AT_ONCE) * step)
 
     return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
+
+
+def _make_amount_of(variant: Variant) -> Callable[..., Any]:
+    """``amount_of(word, value, shared, rows)``: the contribution of an entry in the accumulator's type.
+
+    ``value`` is what a column has of it, ``shared`` what all entries of its row have.
+    """
+    number, in_word = variant.accumulator, make_amount_of(variant)
+
+    def of_row(word: Any, value: Any, shared: Amount, rows: Rows) -> Any:
+        return shared
+
+    def of_column(word: Any, value: Any, shared: Amount, rows: Rows) -> Any:
+        return number(value)
+
+    def looked_up(word: Any, value: Any, shared: Amount, rows: Rows) -> Any:
+        return number(rows.palette[value])
+
+    def of_word(word: Any, value: Any, shared: Amount, rows: Rows) -> Any:
+        return in_word(word, rows)
+
+    if variant.uniform_rows:
+        made = of_row
+    elif variant.target_bits:
+        made = of_word
+    else:
+        made = looked_up if variant.placed else of_column
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
 def make_bounds(variant: Variant) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Queues per owner (``kernels.queues``): a block owns a range of neurons and adds up their sums in shared memory.
 
-Additions there do not care how wide a sum is or how many neurons there are, so queues pay where the slot of the FCL
-takes most of the L2 cache, and where delays are kept on the sender's side. What they cost is sorting by owner.
+Additions there do not care how wide a sum is or how many neurons there are, so queues pay where there are millions of
+neurons, and where delays are kept on the sender's side. What they cost is sorting by owner.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ _HALF_BITS = 31
 _OTHER_BYTES = 2048
 _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
-_LEAST_SLOT, _LEAST_DELAYED_SLOT = 64 << 20, (32 << 20) + 1
-"""Bytes of a slot of the FCL from which queues were faster than reductions on an H200, without and with delays."""
-_LEAST_BUCKETED_SLOT, _LEAST_WIDE_SLOT = 15 << 20, 11 << 20
-"""The same with delays put off to buckets, in words of up to 32 bits and of 64."""
-_MANY_NEURONS, _NARROW_BITS = 5_000_000, 8
-"""Without delays, queues were also faster for so many neurons if sums have more bits than this; for 1 M slower."""
+_LEAST_NEURONS, _LEAST_WIDE_NEURONS = 2_500_000, 1_400_000
+"""Neurons from which queues were faster on an H200, with sums of up to 32 bits and of 64: where delays above 1 are put
+off to buckets than a calendar, else than reductions."""
+_LEAST_RECALLING_NEURONS, _NARROW_BITS, _LEAST_RECALLING_SLOT = 5_000_000, 8, (32 << 20) + 1
+"""The same with delays and no buckets: neurons, if sums have more bits than this, or bytes of a slot of the FCL."""
 _MOST_ENTRIES = 1 << 32
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
@@ -93,15 +92,15 @@ def block_bytes(variant: Variant) -> int:
 
 
 def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
-    if variant.streamed or not sizes.static_entries or (sizes.ring > 2 and sizes.longest_row > LONG_ROW):
+    delayed, bits = sizes.ring > 2, variant.word.bits
+    if variant.streamed or not sizes.static_entries or (variant.extras and not delayed):
         return False
-    slot = sizes.neurons * variant.word.bits // 8
-    many = sizes.neurons >= _MANY_NEURONS and variant.word.bits > _NARROW_BITS
-    if sizes.ring > 2:
-        bucketed = _LEAST_WIDE_SLOT if variant.word.bits == 64 else _LEAST_BUCKETED_SLOT
-        least = bucketed if buckets else _LEAST_DELAYED_SLOT
-        return sizes.ring - 1 <= MOST_RECALLED and (many or slot >= least)
-    return not variant.extras and (many or slot >= _LEAST_SLOT)
+    if delayed and (sizes.longest_row > LONG_ROW or sizes.ring - 1 > MOST_RECALLED):
+        return False
+    if delayed and not buckets:
+        many = sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS
+        return many or sizes.neurons * bits // 8 >= _LEAST_RECALLING_SLOT
+    return sizes.neurons >= (_LEAST_WIDE_NEURONS if bits == 64 else _LEAST_NEURONS)
 
 
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:

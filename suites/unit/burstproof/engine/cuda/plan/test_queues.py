@@ -49,8 +49,8 @@ VARIED_FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 16)}
 @pytest.mark.parametrize(
     ("neurons", "synapses", "queued"),
     [
-        (4 * _MILLION, INHIBITION, False),
-        (5 * _MILLION, INHIBITION, True),
+        (2 * _MILLION, INHIBITION, False),
+        (3 * _MILLION, INHIBITION, True),
         (20 * _MILLION, INHIBITION, True),
         (5 * _MILLION, DELAYS, False),
         (20 * _MILLION, DELAYS, False),
@@ -59,8 +59,8 @@ VARIED_FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 16)}
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
         (60 * _MILLION, FRACTIONS, False),
-        (3 * _MILLION, VARIED, False),
-        (4 * _MILLION, VARIED, True),
+        (2 * _MILLION, VARIED, False),
+        (3 * _MILLION, VARIED, True),
         (5 * _MILLION, VARIED, True),
         (_MILLION, VARIED_FRACTIONS, False),
         (2 * _MILLION, VARIED_FRACTIONS, True),
@@ -150,7 +150,7 @@ def test_a_bucket_has_room_for_a_sixteenth_of_all_synapses() -> None:
 def test_a_network_with_features_is_sized_as_one() -> None:
     row = Row(400, 0.2, synapses_per_neuron=5, kind="parameters")
     plain = row.network()
-    with mock.patch("burstproof.engine.cuda.plan.queues._MANY_NEURONS", 1):
+    with mock.patch("burstproof.engine.cuda.plan.queues._LEAST_NEURONS", 1):
         assert pack_network(plain, EngineOptions()).variant.queues is not None
         featured = pack_network(with_every_feature(plain, 1.0), EngineOptions())
     assert featured.variant.extras
@@ -164,11 +164,12 @@ def test_owners_take_turns_of_equal_length() -> None:
     assert (queues.owners, queues.span) == (245, 20480)
 
 
-@pytest.mark.parametrize(("bits", "queued"), [(8, False), (16, True)])
-def test_narrow_sums_stay_in_the_cache(bits: int, queued: bool) -> None:
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_queues_pay_for_millions_of_neurons_however_narrow_their_sums(bits: int) -> None:
     small = packed(_MILLION, weights=200.0)
-    sizes = replace(small.sizes, neurons=5 * _MILLION, static_entries=5 * _MILLION * _FAN)
-    assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
+    for neurons, queued in ((2 * _MILLION, False), (3 * _MILLION, True)):
+        sizes = replace(small.sizes, neurons=neurons, static_entries=neurons * _FAN)
+        assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
 
 
 def test_owners_of_neurons_with_features_have_smaller_blocks_of_the_same_chunk() -> None:
