@@ -55,7 +55,8 @@ def differs_as_chosen(
 ) -> list[str]:
     """What is wrong with queues of the shapes that large networks have, beside the CPU engine.
 
-    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number.
+    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number. Trains are short, since a
+    sanitizer watches all launches of one.
     """
     from burstproof.engine.cpu.engine import CpuEngine
 

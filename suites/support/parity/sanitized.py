@@ -19,7 +19,7 @@ _TRACES = ("traces/lif_mix", "traces/delays_frac", "traces/stdp_w3", "traces/ess
 """Recordings that between them launch the fused burst, delays, plasticity and forced firing."""
 
 _SORTED_NEURONS = 2000
-"""Few, since racecheck keeps each access to shared memory: with ten times as many it took more than 120 GB."""
+"""Few: racecheck keeps each access to shared memory, 6 GB for these in trains of 10 bursts, 98 GB in long ones."""
 
 _FAULTS = {
     "memcheck": 'extern "C" __global__ void planted(int* data) { data[1 << 20] = 1; }',
