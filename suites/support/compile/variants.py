@@ -31,15 +31,7 @@ CHOSEN = {
 
 def chosen_variants() -> dict[str, Variant]:
     """Variants by name, taken from the mixed networks of stage 5."""
-    by_name = {mix.name: mix for mix in MIXES}
-    variants = {}
-    for name, mix_name in CHOSEN.items():
-        mix = by_name[mix_name]
-        network, options = mixed_network(mix), mixed_options(mix)
-        scale = plan_fixed_point(network, options)
-        variants[name] = variant_of(
-            build_layout(network, options, scale), features_of(network, options), options, scale
-        )
+    variants = {name: _made(mix_name) for name, mix_name in CHOSEN.items()}
     lean = variants["lean"]
     variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
@@ -52,8 +44,8 @@ def chosen_variants() -> dict[str, Variant]:
     assert queued.queues is not None
     narrow = replace(queued.queues, wide=False, rows_put_off=58)
     variants["queues per owner, places, buckets"] = replace(queued, palette=True, queues=narrow)
-    halves = replace(queued, palette=True, word=Word(32), fused=FusedShape(1024, 2))
-    variants["queues per owner, blocks of 1024"] = replace(halves, queues=replace(narrow, low_bits=0))
+    integers = replace(_queued(_made("integers")), fused=FusedShape(1024, 2))
+    variants["queues per owner, integers"] = replace(integers, queues=replace(narrow, low_bits=0))
     variants["features, one kernel"] = replace(
         variants["delays"],
         features=variants["delays"].features.general(),
@@ -65,6 +57,14 @@ def chosen_variants() -> dict[str, Variant]:
     )
     variants["packed sums, tiles"] = replace(lean, word=Word(8), tiles=2, tile_share=16)
     return variants
+
+
+def _made(mix_name: str) -> Variant:
+    """The variant of a mixed network."""
+    mix = next(mix for mix in MIXES if mix.name == mix_name)
+    network, options = mixed_network(mix), mixed_options(mix)
+    scale = plan_fixed_point(network, options)
+    return variant_of(build_layout(network, options, scale), features_of(network, options), options, scale)
 
 
 def _queued(variant: Variant) -> Variant:

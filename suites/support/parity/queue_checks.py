@@ -51,18 +51,24 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
 
 
 def differs_as_chosen(
-    delay: int, per_row: int, integers: bool = True, *, neurons: int = 20_000, bin_room: int = 1023
+    delay: int,
+    per_row: int,
+    integers: bool = True,
+    *,
+    neurons: int = 20_000,
+    bin_room: int = 1023,
+    batch_length: int = 0,
 ) -> list[str]:
     """What is wrong with queues of the shapes that large networks have, beside the CPU engine.
 
-    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number. Trains are short, since a
-    sanitizer watches all launches of one.
+    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number.
     """
     from burstproof.engine.cpu.engine import CpuEngine
 
     synapses, bursts = neurons * per_row, delay + 20
     mix = Mix("queues", 31, neurons, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
-    network, options = mixed_network(mix), replace(mixed_options(mix), cuda=CudaOptions(batch_length=10))
+    network = mixed_network(mix)
+    options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=batch_length))
     everything = {8: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
     plan = {**mixed_plan(mix, network), **everything}
     chosen = mock.patch(f"{_PLAN}.queues._pays", return_value=True)

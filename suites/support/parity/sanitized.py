@@ -18,9 +18,6 @@ RECORDINGS = "recordings"
 _TRACES = ("traces/lif_mix", "traces/delays_frac", "traces/stdp_w3", "traces/essential_stim")
 """Recordings that between them launch the fused burst, delays, plasticity and forced firing."""
 
-_SORTED_NEURONS = 2000
-"""Few: racecheck keeps each access to shared memory, 6 GB for these in trains of 10 bursts, 98 GB in long ones."""
-
 _FAULTS = {
     "memcheck": 'extern "C" __global__ void planted(int* data) { data[1 << 20] = 1; }',
     "racecheck": (
@@ -44,12 +41,15 @@ def planted(tool: str) -> str:
 
 
 def replayed() -> str:
-    """Replay the recordings on the device."""
+    """Replay the recordings on the device, and bursts of a network with queues.
+
+    The network is small, and its trains are short: racecheck keeps each access to shared memory, 6 GB of host memory.
+    """
     create = Backend("cuda", cuda=CudaOptions()).create
     found = {name: replay(recording(name), create) for name in _TRACES}
     differ = [f"{name}: {result.first}" for name, result in found.items() if not result.agrees]
     with queues_of(room=20):
-        problems = differs_as_chosen(delay=5, per_row=30, neurons=_SORTED_NEURONS, bin_room=97)
+        problems = differs_as_chosen(delay=5, per_row=30, neurons=2000, bin_room=97, batch_length=10)
     differ += [f"queues: {problem}" for problem in problems]
     return "; ".join(differ) or "all agree"
 

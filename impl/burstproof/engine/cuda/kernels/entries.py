@@ -13,7 +13,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_target_of(variant: Variant) -> Callable[..., Any]:
-    """``target_of(word)`` -> uint32; where an entry's contribution does not lie in the word, that is the target."""
+    """``target_of(word)`` -> uint32: the target of an entry; one without a contribution in it is its target."""
     mask = np.uint32((1 << variant.target_bits) - 1)
 
     def alone(word: np.uint32) -> Any:

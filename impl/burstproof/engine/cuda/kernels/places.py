@@ -17,7 +17,10 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 
 @cache
 def make_read_once() -> Callable[..., Any]:
-    """``read_once(column, place)``: an element, which leaves the cache first, since it is not soon read again."""
+    """``read_once(column, place)``: an element, which leaves the cache first, since it is not soon read again.
+
+    What is read may not be written while the kernel runs: no barrier holds the load back, nor does ``stay``.
+    """
     if SIMULATED:
         return cuda.jit(device=True)(_read)  # type: ignore[no-any-return]
     from llvmlite import ir  # type: ignore[import-untyped]

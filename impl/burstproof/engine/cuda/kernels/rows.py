@@ -23,12 +23,12 @@ _AT_ONCE = 4
 def make_send_part(variant: Variant) -> Callable[..., Any]:
     """``send_part(source, entry, end, spacing, slot, rows, fcl)``: a part of the row of ``source``.
 
-    Sends entries ``entry``, ``entry + spacing``, ... below ``end``. All that four need is loaded before anything is
-    made of the first, so that their latencies overlap. ``slot`` is that of the burst.
+    Sends entries ``entry``, ``entry + spacing``, ... below ``end``. All columns of four are loaded before the first is
+    used, so that their latencies overlap. ``slot`` is that of the burst.
     """
     delayed, uniform_rows, columns = variant.rings, variant.uniform_rows, in_columns(variant)
     target, stored, number, offset = variant.target, variant.read_contribution, variant.accumulator, variant.offset
-    target_of, amount_of, read_once = make_target_of(variant), _make_amount_of(variant), make_read_once()
+    target_of, contribution_of, read_once = make_target_of(variant), _make_contribution_of(variant), make_read_once()
     deliver = make_deliver(variant)
 
     def send_part(
@@ -56,7 +56,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
                     if delayed:
                         delays[turn] = np.uint32(read_once(rows.delays, at))
             for turn in range(_AT_ONCE):
-                amounts[turn] = amount_of(words[turn], values[turn], shared, rows)
+                amounts[turn] = contribution_of(words[turn], values[turn], shared, rows)
             for turn in range(_AT_ONCE):
                 if offset(entry + offset(turn) * step) < end:
                     arrival = np.uint32(slot + delays[turn])
@@ -69,8 +69,8 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_part)  # type: ignore[no-any-return]
 
 
-def _make_amount_of(variant: Variant) -> Callable[..., Any]:
-    """``amount_of(word, value, shared, rows)``: the contribution of an entry in the accumulator's type.
+def _make_contribution_of(variant: Variant) -> Callable[..., Any]:
+    """``contribution_of(word, value, shared, rows)``: the contribution of an entry in the accumulator's type.
 
     ``value`` is what a column has of it, ``shared`` what all entries of its row have.
     """

@@ -10,6 +10,7 @@ from burstproof.engine.cuda.plan.queues import without_queues
 from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6
+_MILLION = 1e6
 
 
 def choices_of(packed: Packed) -> str:
@@ -26,7 +27,8 @@ def _choices(packed: Packed) -> Iterator[str]:
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
         side = f"with a bucket for each of {lists_kept(variant)} bursts, " if queues.rows_put_off else side
-        yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since a slot takes {slot:.0f} MB"
+        reason = f"a slot takes {slot:.0f} MB" if side else f"there are {sizes.neurons / _MILLION:.1f} M neurons"
+        yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since {reason}"
     elif variant.calendar:
         ring = sizes.ring * slot
         tiles = f" in {variant.calendar_tiles} tiles" if variant.calendar_tiles else ""

@@ -30,11 +30,12 @@ _HALF_BITS = 31
 _OTHER_BYTES = 2048
 _SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
-_LEAST_NEURONS, _LEAST_WIDE_NEURONS = 2_500_000, 1_400_000
-"""Neurons from which queues were faster on an H200, with sums of up to 32 bits and of 64: where delays above 1 are put
-off to buckets than a calendar, else than reductions."""
-_LEAST_RECALLING_NEURONS, _NARROW_BITS, _LEAST_RECALLING_SLOT = 5_000_000, 8, (32 << 20) + 1
-"""The same with delays and no buckets: neurons, if sums have more bits than this, or bytes of a slot of the FCL."""
+_LEAST_NEURONS, _LEAST_WIDE_NEURONS = 3_000_000, 1_400_000
+"""Neurons from which queues were faster than reductions on an H200 at 1 %, with sums of up to 32 bits and of 64."""
+_LEAST_BUCKETED_SLOT = 11 << 20
+"""Bytes of a slot of the FCL from which queues and buckets were faster than a calendar there."""
+_LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
+"""The same with delays on the sender's side, or neurons, where sums have more bits than this."""
 _MOST_ENTRIES = 1 << 32
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
@@ -93,13 +94,15 @@ def block_bytes(variant: Variant) -> int:
 
 def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
     delayed, bits = sizes.ring > 2, variant.word.bits
+    slot = sizes.neurons * bits // 8
     if variant.streamed or not sizes.static_entries or (variant.extras and not delayed):
         return False
     if delayed and (sizes.longest_row > LONG_ROW or sizes.ring - 1 > MOST_RECALLED):
         return False
-    if delayed and not buckets:
-        many = sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS
-        return many or sizes.neurons * bits // 8 >= _LEAST_RECALLING_SLOT
+    if delayed and buckets:
+        return slot >= _LEAST_BUCKETED_SLOT
+    if delayed:
+        return slot >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
     return sizes.neurons >= (_LEAST_WIDE_NEURONS if bits == 64 else _LEAST_NEURONS)
 
 

@@ -33,9 +33,10 @@ def sized(
 
     Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough: one whose
     buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
-    ``recalls`` its lists. Where one slot does, it is tiled, or a burst that recalls its lists has queues per owner.
-    ``without`` names what it must not have. On one device, rows that are sent in one piece, through a calendar or
-    queues, have entries of one word where that has room; through queues, else places of 16 bits in a palette.
+    ``recalls`` its lists. Where one slot does, it is tiled. Millions of neurons have queues per owner instead, if the
+    burst recalls its lists. ``without`` names what it must not have. On one device, rows that are sent in one piece,
+    through a calendar or queues, have entries of one word where that has room; through queues, else places of 16 bits
+    in a palette.
     """
     skipped = {*PARAMETERS} - sizes.uniform - ALWAYS_READ
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS

@@ -44,30 +44,34 @@ FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 8)}
 VARIED = {**DELAYS, "weights": np.arange(1.0, 129.0, 8.0)}
 VARIED_FRACTIONS = {**DELAYS, "weights": np.geomspace(1e-5, 200.0, 16)}
 """Two contributions of each neuron, which differ."""
+WIDE = {**VARIED_FRACTIONS, "delay_bursts": 1}
 
 
 @pytest.mark.parametrize(
     ("neurons", "synapses", "queued"),
     [
-        (2 * _MILLION, INHIBITION, False),
+        (2_900_000, INHIBITION, False),
         (3 * _MILLION, INHIBITION, True),
         (20 * _MILLION, INHIBITION, True),
         (5 * _MILLION, DELAYS, False),
         (20 * _MILLION, DELAYS, False),
         (_MILLION, FRACTIONS, False),
         (2 * _MILLION, FRACTIONS, False),
+        (4 * _MILLION, FRACTIONS, False),
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
         (60 * _MILLION, FRACTIONS, False),
-        (2 * _MILLION, VARIED, False),
+        (2_800_000, VARIED, False),
         (3 * _MILLION, VARIED, True),
         (5 * _MILLION, VARIED, True),
-        (_MILLION, VARIED_FRACTIONS, False),
-        (2 * _MILLION, VARIED_FRACTIONS, True),
+        (1_400_000, VARIED_FRACTIONS, False),
+        (1_500_000, VARIED_FRACTIONS, True),
+        (1_300_000, WIDE, False),
+        (1_500_000, WIDE, True),
         (20 * _MILLION, VARIED, True),
     ],
 )
-def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, Any], queued: bool) -> None:
+def test_queues_where_they_pay(neurons: int, synapses: dict[str, Any], queued: bool) -> None:
     variant = packed(neurons, **synapses).variant
     queues = variant.queues
     assert (queues is not None) is queued
@@ -76,7 +80,7 @@ def test_queues_where_a_slot_leaves_the_cache(neurons: int, synapses: dict[str, 
         assert (queues.owners - 1) * queues.span < neurons <= queues.owners * queues.span
         assert block_bytes(variant) <= _SHARED_BYTES
         assert variant.recalled == synapses.get("delay_bursts", 1)
-        assert queues.wide is any(synapses is fractions for fractions in (FRACTIONS, VARIED_FRACTIONS))
+        assert queues.wide is any(synapses is fractions for fractions in (FRACTIONS, VARIED_FRACTIONS, WIDE))
 
 
 def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() -> None:
@@ -165,11 +169,25 @@ def test_owners_take_turns_of_equal_length() -> None:
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
-def test_queues_pay_for_millions_of_neurons_however_narrow_their_sums(bits: int) -> None:
+def test_without_delays_narrow_sums_have_queues_too(bits: int) -> None:
     small = packed(_MILLION, weights=200.0)
     for neurons, queued in ((2 * _MILLION, False), (3 * _MILLION, True)):
         sizes = replace(small.sizes, neurons=neurons, static_entries=neurons * _FAN)
         assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
+
+
+@pytest.mark.parametrize(("bits", "ring", "queued"), [(8, 3, False), (16, 3, False), (16, 17, False), (32, 3, True)])
+def test_with_delays_narrow_sums_stay_in_the_cache(bits: int, ring: int, queued: bool) -> None:
+    many = packed(3 * _MILLION, **VARIED)
+    variant, sizes = replace(many.lacking(QUEUES).variant, word=Word(bits)), replace(many.sizes, ring=ring)
+    assert (sized(variant, sizes).queues is not None) is queued
+
+
+@pytest.mark.parametrize(("bits", "neurons", "queued"), [(32, 5, True), (32, 4, False), (8, 20, False), (8, 34, True)])
+def test_fired_lists_are_read_again_where_no_calendar_is(bits: int, neurons: int, queued: bool) -> None:
+    many = packed(neurons * _MILLION, **DELAYS).lacking(QUEUES).lacking(CALENDAR)
+    variant = sized(replace(many.variant, word=Word(bits)), many.sizes, without=frozenset({CALENDAR}))
+    assert (variant.queues is not None) is queued
 
 
 def test_owners_of_neurons_with_features_have_smaller_blocks_of_the_same_chunk() -> None:
@@ -196,7 +214,7 @@ def test_without_queues_the_variant_is_what_it_was() -> None:
 
 def test_the_record_names_owners_and_reason() -> None:
     owners, reason = "queues for 391 owners of 51200 neurons", "since a slot takes 80 MB"
-    assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, {reason}")
+    assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, since there are 20.0 M neurons")
     put_off = choices_of(packed(20 * _MILLION, **VARIED))
     assert put_off.endswith(f"; {owners}, with a bucket for each of 16 bursts, {reason}")
     delayed = choices_of(packed(20 * _MILLION, **DELAYS).lacking(CALENDAR))
