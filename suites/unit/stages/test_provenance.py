@@ -155,7 +155,7 @@ def test_a_link_in_pythons_own_folder_is_no_change(
     (own / "usercustomize.py").symlink_to(tmp_path / "etc.py")
     monkeypatch.syspath_prepend(own)
     assert take_environment(checkout).git_changes == (f"!! {own / 'usercustomize.py'}",)
-    monkeypatch.setattr(sys, "base_prefix", str(own))
+    monkeypatch.setattr(sys, "prefix", str(own))
     assert take_environment(checkout).git_changes == ()
 
 

@@ -218,7 +218,7 @@ def test_a_case_that_could_outlast_its_stage_waits_for_the_next_sitting(checkout
     skipped = "@pytest.mark.gate('gpu')\n@pytest.mark.time_limit(18)\ndef test_c(): pass\n"
     slow = "def test_a(): time.sleep(4)\n@pytest.mark.time_limit(18)\ndef test_b(): pass\n"
     root, plan = checkout(COUNTED + slow + skipped, limit_s=20.0)
-    code, folder, record = run((root, plan), "--nightly")
+    code, folder, record = run((root, plan), "--nightly", "--gpu-free")
     assert code == TO_BE_CONTINUED
     said = "the time of the stage (20 s) was over: 2 of 3 cases have a result; continue with --resume"
     assert record.stages[0].problem == said

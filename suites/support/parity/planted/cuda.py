@@ -91,15 +91,15 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "contributions arrive a burst early",
         "engine/cuda/kernels/rows.py",
-        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)))",
-        "arrival = np.uint32(slot + np.uint32(read_once(rows.delays, entry)) - np.uint32(1))",
+        "arrival = np.uint32(slot + delays[turn])",
+        "arrival = np.uint32(slot + delays[turn] - np.uint32(1))",
         (DELAYS,),
     ),
     Fault(
         "the last synapse of a row is lost",
         "engine/cuda/kernels/rows.py",
-        "while entry < end:\n            second",
-        "while offset(entry + offset(1)) < end:\n            second",
+        "while entry < end:\n            for turn",
+        "end = offset(end - offset(1))\n        while entry < end:\n            for turn",
         (DELAYS,),
     ),
     Fault(

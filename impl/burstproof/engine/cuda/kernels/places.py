@@ -26,10 +26,8 @@ def make_read_once() -> Callable[..., Any]:
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import types
 
-    check = _make_check()
-
     def read_once(typing: Any, column: Any, place: Any) -> Any:
-        check(column, place)
+        _check(column, place)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = column.dtype.bitwidth
@@ -55,10 +53,8 @@ def make_add() -> Callable[..., Any]:
         return cuda.jit(device=True)(_add)  # type: ignore[no-any-return]
     from numba.core import types
 
-    check = _make_check()
-
     def add(typing: Any, sums: Any, place: Any, amount: Any) -> Any:
-        check(sums, place, amount, sums.dtype)
+        _check(sums, place, amount, sums.dtype)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             data = context.make_array(sums)(context, builder, arguments[0]).data
@@ -70,17 +66,13 @@ def make_add() -> Callable[..., Any]:
     return cuda.extending.intrinsic(add)  # type: ignore[no-any-return]
 
 
-@cache
-def _make_check() -> Callable[..., None]:
-    """``check(array, *numbers)``: a TypeError unless these are types of a plain array and of integers."""
+def _check(array: Any, *numbers: Any) -> None:
+    """Raise a TypeError unless these are the types of a plain array and of integers."""
     from numba.core import types
 
-    def check(array: Any, *numbers: Any) -> None:
-        plain = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
-        if not plain or not all(isinstance(one, types.Integer) for one in numbers):
-            raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")
-
-    return check
+    plain = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
+    if not plain or not all(isinstance(one, types.Integer) for one in numbers):
+        raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")
 
 
 def _read(column: npt.NDArray[Any], place: np.unsignedinteger) -> Any:
