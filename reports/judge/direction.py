@@ -24,6 +24,7 @@ _LOWER_WORDS = (
     "*driver_allocations",
     "*refused_questions",
     "*warnings",
+    "*only_on_gpu",
 )
 _HIGHER_WORDS = (
     "*speedup",
@@ -53,6 +54,7 @@ _HIGHER_WORDS = (
     "prerequisite.*",
     "gpu.*",
     "*largest_binding",
+    "*.simulated",
 )
 _UPPER_LIMITS = (Comparison.AT_MOST, Comparison.BELOW)
 _LOWER_LIMITS = (Comparison.AT_LEAST, Comparison.ABOVE)
