@@ -14,7 +14,7 @@ from burstproof.engine.protocol import Engine
 from burstproof.engine.state import Record, Stimulus
 from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
-from suites.support.bench.timers import clock
+from suites.support.bench.timers import clock, waits
 
 CALLS = 100_000
 _BLOCK = 1000
@@ -39,12 +39,15 @@ class LoopResult:
         Of every call, in us.
     firing_rate : float
         Mean over the timed bursts.
+    waits : float64 (calls,)
+        As many waits of the host as long as the median call, in us: what the machine adds to a call.
     """
 
     problems: tuple[str, ...]
     timed: Timed | None = None
     latencies: npt.NDArray[np.float64] | None = None
     firing_rate: float = 0.0
+    waits: npt.NDArray[np.float64] | None = None
 
 
 def stimuli_for(neurons: int, stimulated: int) -> list[Stimulus]:
@@ -72,7 +75,8 @@ def measure_loop(row: Row, stimulated: int, watch: Callable[[], Watch] | None) -
             again.restore(state)
             problems = _done_again(again, engine, stimuli, counts)
     assert engine.burst_count - first == len(counts)
-    return LoopResult(problems, timed, latencies, float(np.mean(counts)) / row.neurons)
+    beside = waits(float(np.median(latencies)), CALLS)
+    return LoopResult(problems, timed, latencies, float(np.mean(counts)) / row.neurons, beside)
 
 
 def _differ(judge: Engine, engine: Engine, stimuli: Sequence[Stimulus], calls: int) -> tuple[str, ...]:

@@ -6,10 +6,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from burstproof.device.protocol import DeviceRuntime, DeviceStream, Launch
 
 clock = time.perf_counter
 """Seconds; taken when this module is imported, so that nothing that is timed can put another in its place."""
+
+
+def waits(us: float, count: int) -> npt.NDArray[np.float64]:
+    """How long each of ``count`` waits of ``us`` microseconds took, float64 (count,), in us.
+
+    The host does nothing but read its clock. What a wait takes longer, the machine had its core do something else.
+    """
+    taken = np.empty(count)
+    for place in range(count):
+        start = now = clock()
+        while (now - start) * 1e6 < us:
+            now = clock()
+        taken[place] = (now - start) * 1e6
+    return taken
 
 
 @dataclass(frozen=True, eq=False)
