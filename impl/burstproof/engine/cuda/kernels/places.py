@@ -27,7 +27,7 @@ def make_read_once() -> Callable[..., Any]:
     from numba.core import types
 
     def read_once(typing: Any, column: Any, place: Any) -> Any:
-        _check(column, place)
+        _check(types, column, place)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = column.dtype.bitwidth
@@ -54,7 +54,7 @@ def make_add() -> Callable[..., Any]:
     from numba.core import types
 
     def add(typing: Any, sums: Any, place: Any, amount: Any) -> Any:
-        _check(sums, place, amount, sums.dtype)
+        _check(types, sums, place, amount, sums.dtype)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             data = context.make_array(sums)(context, builder, arguments[0]).data
@@ -66,10 +66,8 @@ def make_add() -> Callable[..., Any]:
     return cuda.extending.intrinsic(add)  # type: ignore[no-any-return]
 
 
-def _check(array: Any, *numbers: Any) -> None:
-    """Raise a TypeError unless these are the types of a plain array and of integers."""
-    from numba.core import types
-
+def _check(types: Any, array: Any, *numbers: Any) -> None:
+    """Raise a TypeError unless these are of numba's ``types`` of a plain array and of integers."""
     plain = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
     if not plain or not all(isinstance(one, types.Integer) for one in numbers):
         raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")
