@@ -287,18 +287,6 @@ def test_a_numba_kernel_is_kept_by_what_it_means(own_cache: Path) -> None:
     assert _kept(own_cache) == 6
 
 
-def test_every_kernel_of_the_engine_has_a_meaning() -> None:
-    """So all are kept on disk; kernels of another name or other types never have the same."""
-    from burstproof.compile.meaning import meaning_of
-    from suites.support.compile.sass_compare import surveyed
-
-    found: dict[str, set[tuple[str, str]]] = {}
-    for _, spec in surveyed():
-        meaning = meaning_of(spec.function, *spec.signature.args)
-        found.setdefault(meaning, set()).add((spec.function.__name__, str(spec.signature)))
-    assert all(len(kernels) == 1 for kernels in found.values())
-
-
 def test_a_numba_signature_that_no_launch_can_pass_is_refused() -> None:
     from numba import types
 

@@ -18,7 +18,7 @@ clock = time.perf_counter
 def waits(us: float, count: int) -> npt.NDArray[np.float64]:
     """How long each of ``count`` waits of ``us`` microseconds took, float64 (count,), in us.
 
-    The host does nothing but read its clock. What a wait takes longer, the machine had its core do something else.
+    The host does nothing but read its clock. Where a wait took longer, its core did something else meanwhile.
     """
     taken = np.empty(count)
     for place in range(count):

@@ -211,3 +211,17 @@ def test_every_process_finds_the_same() -> None:
         for seed in "12345"
     }
     assert len(answers) == 1
+
+
+def test_every_kernel_of_the_engine_has_a_meaning() -> None:
+    """So all can be launched and are kept on disk; those of another name or other types never have the same.
+
+    It needs no compiler, so it runs wherever numba is installed.
+    """
+    from suites.support.compile.sass_compare import surveyed
+
+    found: dict[str, set[tuple[str, str]]] = {}
+    for _, spec in surveyed():
+        meaning = meaning_of(spec.function, *spec.signature.args)
+        found.setdefault(meaning, set()).add((spec.function.__name__, str(spec.signature)))
+    assert all(len(kernels) == 1 for kernels in found.values())

@@ -35,7 +35,7 @@ _LEAST_NEURONS, _LEAST_WIDE_NEURONS = 3_000_000, 1_400_000
 _LEAST_BUCKETED_SLOT = 11 << 20
 """Bytes of a slot of the FCL from which queues and buckets were faster than a calendar there."""
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
-"""The same with delays on the sender's side, or neurons, where sums have more bits than this."""
+"""Bytes of a slot from which they were faster with delays on the sender's side; or neurons, with sums of more bits."""
 _MOST_ENTRIES = 1 << 32
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
