@@ -421,7 +421,9 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: bool = False) -> Callable[..., Any]:
     """``sort_parts(total, ...)``: all ``total`` entries of a block's parts into bins, window by window.
 
-    ``whole``: there is one part, of a bucket.
+    ``whole``: there is one part, of a bucket. The next window is loaded before this one is put, whether there is one or
+    not; as long as no bin is nearly full, nothing waits for it but the next turn: what comes in a branch or crosses
+    the head of a loop, the assembler waits for at once.
     """
     target, stored = variant.target, _stored(variant)
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
@@ -453,23 +455,14 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
         load_window(zero, total, parts, firsts, ends, amounts, part_of, targets, contributions, owned, values)
         while base < total:
             following = np.uint32(base + window)
-            if following < total:
-                load_window(
-                    following,
-                    total,
-                    parts,
-                    firsts,
-                    ends,
-                    amounts,
-                    part_of,
-                    targets,
-                    contributions,
-                    coming,
-                    amounts_coming,
-                )
-            pending, crowded, placed, waits = zero, np.int32(0), bool(following <= total), True
+            after = min(following, np.uint32(total - one))
+            load_window(
+                after, total, parts, firsts, ends, amounts, part_of, targets, contributions, coming, amounts_coming
+            )
+            pending, placed, full, waits = zero, bool(following <= total), True, True
             if placed:
                 pending, crowded = put_every(all_of_thread, owned, values, counts, bins)
+                waits = cuda.syncthreads_or(crowded) != 0
             else:
                 for i in range(per_thread):
                     if np.uint32(base + own_first + np.uint32(i) * warp) < total:
@@ -477,8 +470,9 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
             while waits:
                 if not placed:
                     pending, crowded = put(pending, owned, values, counts, bins)
+                    full = cuda.syncthreads_or(crowded) != 0
                 placed, waits = False, False
-                if cuda.syncthreads_or(crowded) != 0:
+                if full:
                     empty_bins(unit, counts, bins, queue, fcl)
                     waits = cuda.syncthreads_or(np.int32(pending)) != 0
             for i in range(per_thread):
