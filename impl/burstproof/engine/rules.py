@@ -141,6 +141,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
     floors, all_accumulate = not features.negative_sum_lowers, not features.restarts
     batch_path, batch_beta = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
     zero, certain, clamps, full = np.float32(0), CERTAIN, features.clamp_potentials, np.float32(255)
+    unlimited = np.int32(UNLIMITED_FIRES)
     draw = _make_draw(compiler)
 
     @compiler
@@ -180,7 +181,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
         if window:  # few are, so all that decides further lies behind one branch
-            if counts and cc >= (limit if finite else UNLIMITED_FIRES):
+            if counts and cc >= np.int32(limit if finite else unlimited):
                 if batch_path and batch:
                     left = zero if batch_beta else v * own.decays
                     return False, v, within(left) if clamps else left, rc, (np.int32(0) if finite else cc)

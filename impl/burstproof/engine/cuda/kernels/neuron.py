@@ -64,6 +64,7 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
         for name in ("thresholds", "threshold_limits", "refractory_periods", "snooze_periods", "excitabilities")
     )
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
+    told = "thresholds" in variant.record.places
 
     def own(parameters: Parameters, neuron: np.uint32, trial: Trial, leaking: bool) -> Any:
         ceiling, decay, excitability = no_limit, one, one
@@ -73,7 +74,7 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
             decay = trial.left
         elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
-        if not trial.sleeps:
+        if told or not trial.sleeps:
             record = trial.record
             if limits:
                 ceiling = limit_of(record, parameters.threshold_limits, neuron)
@@ -192,7 +193,7 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                 bound = network.largest_excitability
                 if adapts:
                     bound = classes.bounds[adapted.row]
-                asleep = bool(cc == 0 and draw(neuron, burst_seed) > bound)
+                asleep = bool(np.int32(cc == 0) & np.int32(draw(neuron, burst_seed) > bound))
             if (recorded or fire_limits) and not asleep and rc < soon:  # a countdown that goes on needs neither
                 record = record_of(parameters, neuron)
                 if fire_limits:
@@ -220,10 +221,10 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             if counts_decide:
-                if new_cc != cc:  # as of every neuron that fires
+                if new_cc != cc:
                     state.counts[neuron] = np.uint16(new_cc)
-                    if refractory and new_rc != 0:
-                        state.countdowns[neuron] = np.uint16(new_rc)
+                if refractory and new_rc != 0:
+                    state.countdowns[neuron] = np.uint16(new_rc)
             elif fired:
                 count = state.counts[neuron]
                 if count == full:

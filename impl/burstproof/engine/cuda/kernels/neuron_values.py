@@ -33,17 +33,22 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
 
 
 def make_record(variant: Variant) -> tuple[Callable[..., Any], tuple[np.uint32, ...]]:
-    """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and what stands for none."""
-    words = variant.record.words
+    """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and what stands for none.
+
+    The latter has a threshold of NaN, which no potential reaches.
+    """
+    words, places = variant.record.words, variant.record.places
     if not words:
         return _without_record(), (np.uint32(0),)
-    read, many, field = _make_read(words), np.uint64(words), next(iter(variant.record.places))
-    position = Parameters._fields.index(field)
+    read, many, field = _make_read(words), np.uint64(words), next(iter(places))
+    position, nothing = Parameters._fields.index(field), [np.uint32(0)] * words
+    if "thresholds" in places:
+        nothing[places["thresholds"].word] = np.float32(np.nan).view(np.uint32)
 
     def record(parameters: Parameters, neuron: np.uint32) -> Any:
         return read(parameters[position], np.uint64(np.uint64(neuron) * many))
 
-    return cuda.jit(device=True)(record), (np.uint32(0),) * words
+    return cuda.jit(device=True)(record), tuple(nothing)
 
 
 @cache

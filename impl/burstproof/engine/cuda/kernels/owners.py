@@ -51,7 +51,7 @@ def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., A
     what is left in the one ``span`` further on; there are bits enough for as many arrivals as a neuron can get.
     """
     word, bits, span = variant.word.added, np.int64(queues.low_bits), np.uint32(queues.span)
-    low = np.int64((1 << queues.low_bits) - 1)
+    low, wide_span = np.int64((1 << queues.low_bits) - 1), np.uint64(queues.span)
 
     def put_one(own: Any, local: np.uint32, value: Any) -> None:
         own[local] = value
@@ -59,7 +59,7 @@ def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., A
     def add_one(own: Any, local: np.uint32, value: Any) -> None:
         cuda.atomic.add(own, local, value)
 
-    def one_at(own: Any, local: np.uint32) -> Any:
+    def one_at(own: Any, local: np.uint64) -> Any:
         return word(own[local])
 
     def put_two(own: Any, local: np.uint32, value: Any) -> None:
@@ -72,8 +72,8 @@ def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., A
         if high != np.int32(0):
             cuda.atomic.add(own, np.uint32(local + span), high)
 
-    def two_at(own: Any, local: np.uint32) -> Any:
-        return word((np.int64(own[np.uint32(local + span)]) << bits) + np.int64(own[local]))
+    def two_at(own: Any, local: np.uint64) -> Any:
+        return word((np.int64(own[np.uint64(local + wide_span)]) << bits) + np.int64(own[local]))
 
     made = (put_two, add_two, two_at) if queues.low_bits else (put_one, add_one, one_at)
     return tuple(cuda.jit(device=True)(function) for function in made)
@@ -169,17 +169,18 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     """``consume_owned(begin, moment, own, ends, found, ...)``: the dynamics of an owner's neurons, from ``begin`` on.
 
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
-    neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on, and
-    each thread loads the neurons of its next chunk before it goes on to those of this one. Entry ``per_thread`` of what
-    is ``loaded`` is that of the neuron at hand. The ``usual`` one serves bursts without stimulus, for an owner all of
-    whose neurons exist, as do those of the chunk after them.
+    neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on. A
+    thread's neurons of a chunk lie in the second half of what is ``loaded``; those of the next chunk are all loaded
+    into the first half before any of these is consumed, since the assembler waits for such loads all at once. Places
+    have 64 bits, so that all columns of a chunk have one address each. The ``usual`` one serves bursts without
+    stimulus, for an owner all of whose neurons exist, as do those of the chunk after them.
     """
-    variant, block = shard.variant, np.uint32(threads)
-    per_thread, parts, size = shard.chunk // threads, np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk)
+    per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)
-    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(variant, queues)
+    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(shard.variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
+    block, size = np.uint64(threads), np.uint64(shard.chunk)
 
     def consume_owned(
         begin: np.uint32,
@@ -196,22 +197,24 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     ) -> None:
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane = np.uint32(thread & lanes)
-        part = np.uint32(0)
+        part, local = np.uint32(0), np.uint64(thread)
+        first = np.uint64(np.uint64(begin) + local)
         while part < parts:
             for p in range(per_thread):
-                local = np.uint32(part * size + np.uint32(p) * block + thread)
-                neuron = np.uint32(begin + local)
-                hand_over(p, per_thread, loaded)
-                fetch(np.uint32(neuron + size), p, neurons, network, loaded)
-                joins, potential, is_candidate = False, silent, False
+                hand_over(p, per_thread + p, loaded)
+            for p in range(per_thread):
+                fetch(np.uint64(first + size + np.uint64(p) * block), p, neurons, network, loaded)
+            for p in range(per_thread):
+                own_place, beyond = per_thread + p, np.uint64(np.uint64(p) * block)
+                neuron, joins, potential, is_candidate = np.uint64(first + beyond), False, silent, False
                 if usual or neuron < network.neurons:
-                    loaded.word[per_thread] = word_at(own, local)
+                    loaded.word[own_place] = word_at(own, np.uint64(local + beyond))
                     joins, potential, is_candidate = consume(
-                        neuron, per_thread, moment, loaded, fcl, neurons, network, identity
+                        neuron, own_place, moment, loaded, fcl, neurons, network, identity
                     )
                 candidates = np.int32(candidates + np.int32(is_candidate))
-                append(joins, lane, ends, part, neuron, potential, chunks.chunk_ids, chunks.chunk_potentials)
-            part = np.uint32(part + np.uint32(1))
+                append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
+            part, local, first = np.uint32(part + np.uint32(1)), np.uint64(local + size), np.uint64(first + size)
         block_tally(candidates, lane, found, 0)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
@@ -257,7 +260,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
-    fences, kept = per_owner + 1, per_thread + 1
+    fences, kept = per_owner + 1, 2 * per_thread
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
