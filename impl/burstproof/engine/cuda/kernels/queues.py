@@ -307,13 +307,21 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool
                 places[i] = cuda.atomic.add(counts, owners[i], one)
         crowded = np.int32(0)
         for i in range(per_thread):
-            bit, place = np.uint32(one << np.uint32(i)), places[i]
-            if (every or np.uint32(pending & bit) != zero) and place < room:
-                target, amount = told(owned[i], values[i])
-                bins[np.uint32(owners[i] * room + place)] = pack(np.uint32(target - owners[i] * span), amount)
-                pending = np.uint32(pending ^ bit)
-            if place >= brim:
+            target, amount = told(owned[i], values[i])
+            at, entry = np.uint32(owners[i] * room + places[i]), pack(np.uint32(target - owners[i] * span), amount)
+            bit = np.uint32(one << np.uint32(i))
+            if places[i] >= brim:
                 crowded = np.int32(1)
+            if (every or np.uint32(pending & bit) != zero) and places[i] < room:
+                bins[at] = entry
+                if not every:
+                    pending = np.uint32(pending ^ bit)
+        if every and crowded != 0:
+            for i in range(per_thread):
+                if places[i] < room:
+                    pending = np.uint32(pending ^ np.uint32(one << np.uint32(i)))
+        elif every:
+            pending = zero
         return pending, crowded
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
