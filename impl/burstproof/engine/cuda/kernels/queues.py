@@ -347,7 +347,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     nothing, spacing = variant.queued(0), np.uint32(SPACING)
     lanes = np.uint32(WARP if _unit(queues) == WARP else WARP // 2)
     teams, wide_lanes, turns = np.uint32(WARP // lanes), np.uint64(lanes), -(-queues.bin_room // int(lanes))
-    at_once = turns <= _MOST_AT_ONCE
+    at_once, wide_room = turns <= _MOST_AT_ONCE, np.uint64(queues.bin_room)
 
     def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
         """Entries in a bin, those that leave it, and where these go."""
@@ -375,9 +375,8 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         owner: np.uint32, at: np.uint32, place: np.uint32, leaving: np.uint32, bins: Any, queue: Queues, fcl: Fcl
     ) -> None:
         """Entries ``place``, ``place + lanes``, ... of those ``leaving`` a bin to where they go, from ``at`` on."""
-        first = np.uint32(owner * room)
-        if at_once and np.uint64(np.uint64(at) + np.uint64(leaving)) <= np.uint64(queue.queue_room):
-            own = np.uint64(np.uint64(first) + np.uint64(place))
+        own = np.uint64(np.uint64(owner) * wide_room + np.uint64(place))
+        if at_once and at < queue.queue_room and leaving <= np.uint32(queue.queue_room - at):
             start = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room) + np.uint64(np.uint32(at + place)))
             for turn in range(turns):
                 if np.uint32(place + np.uint32(turn) * lanes) < leaving:
@@ -385,7 +384,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                     queue.queue_entries[np.uint64(start + beyond)] = bins[np.uint64(own + beyond)]
             return
         while place < leaving:
-            append(owner, np.uint32(at + place), bins[np.uint32(first + place)], queue, fcl)
+            append(owner, np.uint32(at + place), bins[np.uint32(owner * room + place)], queue, fcl)
             place = np.uint32(place + lanes)
 
     reserve, write = cuda.jit(device=True)(reserve), cuda.jit(device=True)(write)
@@ -406,21 +405,20 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         lane, first_owner = np.uint32(thread % warp), np.uint32(thread // warp)
         team, member = np.uint32(lane // lanes), np.uint32(lane % lanes)
         while first_owner < owners:
-            own_count, own_leaving, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
+            own_count, _, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
             turn = team
             while np.uint32(turn - team) < warp and first_owner < owners:
                 count = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_count), np.int32(turn)))
-                leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
                 at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
-                owner = np.uint32(first_owner + team * warps)
-                first = np.uint32(owner * room)
+                owner, leaving = np.uint32(first_owner + team * warps), np.uint32(count & ~np.uint32(unit - one))
                 write(owner, at, member, leaving, bins, queue, fcl)
+                own = np.uint64(np.uint64(owner) * wide_room + np.uint64(member))
                 stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing
                 if stays:
-                    left = bins[np.uint32(first + leaving + member)]
+                    left = bins[np.uint64(own + np.uint64(leaving))]
                 cuda.syncwarp()
                 if stays:
-                    bins[np.uint32(first + member)] = left
+                    bins[own] = left
                 turn, first_owner = np.uint32(turn + teams), np.uint32(first_owner + teams * warps)
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
