@@ -23,6 +23,7 @@ from burstproof.engine.cuda.kernels.features import (
 from burstproof.engine.cuda.kernels.identity import make_in_register, make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
+from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
@@ -264,16 +265,18 @@ def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Call
     return cuda.jit(device=True)(choose_words)  # type: ignore[no-any-return]
 
 
-def make_consume(shard: ShardVariant, *, stimulable: bool = True) -> Callable[..., Any]:
+def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead: bool = False) -> Callable[..., Any]:
     """``consume(neuron, p, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
     Entry ``p`` of what was ``loaded`` is the neuron's. Stimulus lies in ``outside`` where it lies ``apart``, else in
     the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0. One that is not
-    ``stimulable`` serves bursts without stimulus.
+    ``stimulable`` serves bursts without stimulus. ``record`` is the neuron's (``make_ready``) with ``records_ahead``,
+    else not looked at.
     """
     variant, apart = shard.variant, shard.apart
     counted = shard.eager or shard.ahead
-    neuron_burst, seed_of = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead), make_seed(shard)
+    neuron_burst = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead, records_ahead)
+    seed_of = make_seed(shard)
     draws, marked, powered = variant.features.excitabilities, variant.word.marked, variant.powered
     told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
@@ -292,6 +295,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True) -> Callable[..
     def consume(
         neuron: np.uint32,
         p: int,
+        record: Any,
         moment: Moment,
         loaded: Loaded,
         fcl: Fcl,
@@ -332,7 +336,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True) -> Callable[..
         seed = moment.burst
         if draws and is_candidate:
             seed = seed_of(neuron, moment.burst, identity)
-        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.decay[p])
+        found = Found(arrived, loaded.v[p], loaded.rc[p], loaded.cc[p], loaded.mark[p], loaded.decay[p], record)
         joins, potential, is_given = neuron_burst(
             neuron,
             seed,
@@ -371,7 +375,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
     """
     consume, append, block_count = make_consume(shard), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
-    in_register = make_in_register(shard.extras.by_neuron)
+    in_register, (_, no_record) = make_in_register(shard.extras.by_neuron), make_record(shard.variant)
 
     def consume_part(
         first: np.uint32,
@@ -389,7 +393,9 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
             neuron = in_register(np.uint32(first + thread + np.uint32(p) * block))
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
-                joins, potential, is_candidate = consume(neuron, p, moment, loaded, fcl, neurons, network, identity)
+                joins, potential, is_candidate = consume(
+                    neuron, p, no_record, moment, loaded, fcl, neurons, network, identity
+                )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             if counts:
                 block_count(is_candidate, lane, fired.found, 1)

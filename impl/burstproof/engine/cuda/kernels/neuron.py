@@ -29,6 +29,7 @@ class Found(NamedTuple):
     cc: np.int32
     mark: np.uint32
     decay: np.float32
+    record: Any
 
 
 class Trial(NamedTuple):
@@ -143,11 +144,38 @@ def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     return cuda.jit(device=True)(tested)  # type: ignore[no-any-return]
 
 
-def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool) -> Callable[..., Any]:
+def make_ready(variant: Variant) -> Callable[..., Any]:
+    """``ready(neuron, burst_seed, is_candidate, rc, cc, parameters, network)``: the record its burst needs, or none.
+
+    As ``make_neuron`` finds it where no class of neurons has a bound of its own.
+    """
+    draw, (record_of, nothing) = make_rules(variant.features, cuda.jit(device=True)).draw, make_record(variant)
+
+    def ready(
+        neuron: np.uint64,
+        burst_seed: np.uint32,
+        is_candidate: bool,
+        rc: np.int32,
+        cc: np.int32,
+        parameters: Parameters,
+        network: Network,
+    ) -> Any:
+        record = nothing
+        awake = np.int32(cc != 0) | np.int32(not draw(neuron, burst_seed) > network.largest_excitability)
+        if (((np.int32(is_candidate) & np.int32(rc == 0)) | np.int32(rc == 1)) & awake) != 0:
+            record = record_of(parameters, neuron)
+        return record
+
+    return cuda.jit(device=True)(ready)  # type: ignore[no-any-return]
+
+
+def make_neuron(
+    variant: Variant, counted: bool, marked: bool, leaks_ahead: bool, records_ahead: bool
+) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
     ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst, ``counted`` that
-    the count was found, too, ``marked`` and ``leaks_ahead`` that mark and decay were.
+    the count was found, too, ``marked``, ``leaks_ahead`` and ``records_ahead`` that mark, decay and record were.
     """
     features, adapts, tested = variant.features, variant.extras.adapts, _make_tested(variant, leaks_ahead)
     rules, restarts_of = make_rules(features, cuda.jit(device=True)), make_restarts(variant)
@@ -187,7 +215,11 @@ def make_neuron(variant: Variant, counted: bool, marked: bool, leaks_ahead: bool
             accumulating = (mark & restarting) == none
             restarts = restarts_of(mark, accumulating, rc)
         limit, cc, asleep, record = np.int32(0), np.int32(0), False, nothing
-        if counts_decide and (is_candidate or rc > 0):
+        if records_ahead:
+            cc, record = found.cc, found.record
+            if fire_limits:
+                limit = np.int32(fire_limit_of(record, parameters.consecutive_fire_limits, neuron))
+        elif counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
             if sleepy:
                 bound = network.largest_excitability

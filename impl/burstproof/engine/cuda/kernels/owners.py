@@ -29,10 +29,14 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.kernels.burst import make_count_chunk
+from burstproof.engine.cuda.kernels.cells import make_is_candidate
 from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
+from burstproof.engine.cuda.kernels.identity import make_seed
+from burstproof.engine.cuda.kernels.neuron import make_ready
+from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
@@ -179,7 +183,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     consume = make_consume(shard, stimulable=not usual)
     fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(shard.variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
-    lanes, silent, none = np.uint32(WARP - 1), np.float32(0), np.int32(0)
+    lanes, silent, none, (_, no_record) = np.uint32(WARP - 1), np.float32(0), np.int32(0), make_record(shard.variant)
     block, size = np.uint64(threads), np.uint64(shard.chunk)
 
     def consume_owned(
@@ -210,7 +214,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
                 if usual or neuron < network.neurons:
                     loaded.word[own_place] = word_at(own, np.uint64(local + beyond))
                     joins, potential, is_candidate = consume(
-                        neuron, own_place, moment, loaded, fcl, neurons, network, identity
+                        neuron, own_place, no_record, moment, loaded, fcl, neurons, network, identity
                     )
                 candidates = np.int32(candidates + np.int32(is_candidate))
                 append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
@@ -218,6 +222,83 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
         block_tally(candidates, lane, found, 0)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
+
+
+def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """As ``make_consume_owned`` makes the ``usual`` one, of an owner whose neurons' records are loaded ahead.
+
+    Entry 0 of what is ``loaded`` is the neuron at hand, entry 1 that of the thread's next one, of which the state is
+    there and the record on its way, entry 2 that of the one after it, of which the state is on its way.
+    """
+    variant, last = shard.variant, np.uint32(queues.span - 1)
+    consume, ready = make_consume(shard, stimulable=False, records_ahead=True), make_ready(variant)
+    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=False), make_word_in(variant, queues)
+    append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
+    told, seed_of = make_is_candidate(variant), make_seed(shard)
+    lanes, none = np.uint32(WARP - 1), np.int32(0)
+    block, size, span, wide_block = (
+        np.uint32(threads),
+        np.uint32(shard.chunk),
+        np.uint32(queues.span),
+        np.uint64(threads),
+    )
+    powered = variant.powered
+
+    def record_ahead(
+        neuron: np.uint64,
+        local: np.uint32,
+        own: Any,
+        moment: Moment,
+        loaded: Loaded,
+        fcl: Fcl,
+        neurons: Neurons,
+        network: Network,
+        identity: Identity,
+    ) -> Any:
+        word = word_at(own, np.uint64(min(local, last)))
+        loaded.word[1] = word
+        is_candidate = told(word, neuron, fcl) or (powered and np.int64(neuron) == network.power_neuron)
+        seed = seed_of(neuron, moment.burst, identity)
+        return ready(neuron, seed, is_candidate, loaded.rc[1], loaded.cc[1], neurons.parameters, network)
+
+    record_ahead = cuda.jit(device=True)(record_ahead)
+
+    def consume_recorded(
+        begin: np.uint32,
+        moment: Moment,
+        own: Any,
+        ends: Counters,
+        found: Counters,
+        loaded: Loaded,
+        fcl: Fcl,
+        neurons: Neurons,
+        chunks: Chunks,
+        network: Network,
+        identity: Identity,
+    ) -> None:
+        thread, candidates = np.uint32(cuda.threadIdx.x), none
+        lane, local = np.uint32(thread & lanes), thread
+        neuron = np.uint64(np.uint64(begin) + np.uint64(local))
+        hand_over(1, 2, loaded)
+        hand_over(0, 1, loaded)
+        coming = record_ahead(neuron, local, own, moment, loaded, fcl, neurons, network, identity)
+        while local < span:
+            hand_over(1, 0, loaded)
+            hand_over(2, 1, loaded)
+            loaded.word[0], record = loaded.word[1], coming
+            beyond = np.uint32(local + block)
+            coming = record_ahead(
+                np.uint64(neuron + wide_block), beyond, own, moment, loaded, fcl, neurons, network, identity
+            )
+            fetch(np.uint64(neuron + wide_block + wide_block), 2, neurons, network, loaded)
+            joins, potential, is_candidate = consume(neuron, 0, record, moment, loaded, fcl, neurons, network, identity)
+            candidates = np.int32(candidates + np.int32(is_candidate))
+            part = np.uint32(local // size)
+            append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
+            local, neuron = beyond, np.uint64(neuron + wide_block)
+        block_tally(candidates, lane, found, 0)
+
+    return cuda.jit(device=True)(consume_recorded)  # type: ignore[no-any-return]
 
 
 def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: int) -> Callable[..., Any]:
@@ -260,10 +341,12 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
-    fences, kept = per_owner + 1, 2 * per_thread
+    fences, kept = per_owner + 1, max(2 * per_thread, 3)
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
+    if shard.records_ahead:
+        consume_usual = make_consume_recorded(shard, queues, threads)
     count_chunk = make_count_chunk()
     keep_owned = make_keep_owned(variant, queues, chunk, threads)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()

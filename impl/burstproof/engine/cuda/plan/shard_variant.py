@@ -102,6 +102,12 @@ class ShardVariant:
         return self._owns_plain_neurons and self.variant.features.decays and "decays" not in self.uniform
 
     @property
+    def records_ahead(self) -> bool:
+        """Whether owners know, a neuron ahead, which records its burst needs: where most candidates sleep."""
+        told = "thresholds" in self.record.places
+        return self._owns_plain_neurons and self.marks_ahead and self.variant.sleeps and told
+
+    @property
     def _owns_plain_neurons(self) -> bool:
         return self.variant.queues is not None and not self.extras
 
