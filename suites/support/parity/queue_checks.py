@@ -39,6 +39,7 @@ def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
         "queues._OWNERS": 3,
         "queues._BIN_BYTES": bins,
         "queues._SHAPE": FusedShape(32, 1),
+        "queues._RECORDED_SHAPE": FusedShape(32, 1),
         "queues._FEATURED_SHAPE": FusedShape(32, 1),
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
@@ -169,9 +170,9 @@ def check_queues_of_features() -> list[str]:
 
 
 def check_owners_of_neurons_that_sleep() -> list[str]:
-    """What a draw keeps from firing is known before owners read its columns."""
+    """What a draw keeps from firing is known before owners read its columns; three neurons of a thread follow."""
     with queues_of(room=1 << 12):
-        return sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None)
+        return sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None, neurons=200)
 
 
 def check_bins_that_are_full() -> list[str]:

@@ -42,17 +42,19 @@ def runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dic
     return problems + list(reference.state().differences(engine.state()))
 
 
-def sleepers_differ(is_expected: Callable[[Variant], bool]) -> list[str]:
+def sleepers_differ(is_expected: Callable[[Variant], bool], neurons: int = 60) -> list[str]:
     """What is wrong where no neuron fires without a draw; so is a variant that is not the expected one."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
     problems, rng, bursts = [], np.random.default_rng(9), 12
     with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
         for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
-            mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=500, bursts=bursts)
+            mix = next(m for m in MIXES if m.name == name)
+            mix = replace(mix, neurons=neurons, synapses=8 * neurons, bursts=bursts)
             mixed, options = mixed_network(mix), mixed_options(mix)
-            neurons = replace(mixed.neurons, excitabilities=rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32))
-            network, plan = mixed.replace(neurons=neurons), mixed_plan(mix, mixed)
+            excitabilities = rng.choice([0.6, 0.3, 0, -1], neurons).astype(np.float32)
+            network = mixed.replace(neurons=replace(mixed.neurons, excitabilities=excitabilities))
+            plan = mixed_plan(mix, mixed)
             problems += [f"{name}: the engine takes another variant"] * (
                 not is_expected(pack_network(network, options).variant)
             )

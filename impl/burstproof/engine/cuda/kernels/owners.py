@@ -341,7 +341,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
-    fences, kept = per_owner + 1, max(2 * per_thread, 3)
+    at_first = max(per_thread, 2 * int(shard.records_ahead))
+    fences, kept = per_owner + 1, at_first + per_thread
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
@@ -396,7 +397,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         owner = np.uint32(cuda.blockIdx.x)
         while owner < owners:
             begin = np.uint32(owner * span)
-            for p in range(per_thread):
+            for p in range(at_first):
                 fetch(np.uint32(begin + np.uint32(p) * block + thread), p, neurons, network, loaded)
             part = thread
             while part < parts:

@@ -28,8 +28,9 @@ _SORTING_BYTES = 32 << 10
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _OTHER_BYTES = 2048
-_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 2), FusedShape(512, 4)
-"""Blocks of an owner, of equal chunks: a thread has 64 registers, or 128, which neurons with features may need."""
+_SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 4), FusedShape(1024, 2), FusedShape(512, 4)
+"""Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. It takes so many neurons
+at a time as it has registers to load the next ones meanwhile, or two where neurons have records."""
 _LEAST_NEURONS, _LEAST_WIDE_NEURONS = 3_000_000, 1_400_000
 """Neurons from which queues were faster than reductions on an H200 at 1 %, with sums of up to 32 bits and of 64."""
 _LEAST_BUCKETED_SLOT = 11 << 20
@@ -55,9 +56,10 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     if low_bits is None or (wide and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
         return variant
     neuron_bytes = 8 if low_bits else 4
-    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // _SHAPE.chunk * _SHAPE.chunk
+    chunk = _shape(variant).chunk
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
     turns = -(-sizes.neurons // (_OWNERS * most))
-    equal = -(-sizes.neurons // (_OWNERS * turns * _SHAPE.chunk)) * _SHAPE.chunk
+    equal = -(-sizes.neurons // (_OWNERS * turns * chunk)) * chunk
     span = equal if turns <= _FEW_TURNS else most
     owners = -(-sizes.neurons // span)
     if owners > _MOST_OWNERS:
@@ -75,7 +77,13 @@ def with_registers(variant: Variant) -> Variant:
     """``variant``, whose owners have blocks in which its features find registers enough."""
     if variant.queues is None:
         return variant
-    return replace(variant, fused=_FEATURED_SHAPE if variant.extras else _SHAPE)
+    return replace(variant, fused=_shape(variant))
+
+
+def _shape(variant: Variant) -> FusedShape:
+    if variant.extras:
+        return _FEATURED_SHAPE
+    return _RECORDED_SHAPE if variant.record.words else _SHAPE
 
 
 def without_queues(variant: Variant) -> Variant:
