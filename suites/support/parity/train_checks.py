@@ -35,10 +35,14 @@ def recordings_differ(expected: Recording, got: Recording) -> list[str]:
     return [name for name in names if getattr(expected, name).tobytes() != getattr(got, name).tobytes()]
 
 
-def runs_differ(network: Network, options: EngineOptions, bursts: int, plan: dict[int, Stimulus]) -> list[str]:
-    """What differs after a run on the reference and on the device."""
+def runs_differ(
+    network: Network, options: EngineOptions, bursts: int, plan: dict[int, Stimulus], quiet: int = 0
+) -> list[str]:
+    """What differs after a run on the reference and on the device, and after ``quiet`` more bursts without stimulus."""
     reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
     problems = recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+    if quiet:
+        problems += recordings_differ(reference.run(quiet), engine.run(quiet))
     return problems + list(reference.state().differences(engine.state()))
 
 
@@ -58,7 +62,7 @@ def sleepers_differ(is_expected: Callable[[Variant], bool], neurons: int = 60) -
             problems += [f"{name}: the engine takes another variant"] * (
                 not is_expected(pack_network(network, options).variant)
             )
-            problems += [f"{name}: {problem}" for problem in runs_differ(network, options, bursts, plan)]
+            problems += [f"{name}: {problem}" for problem in runs_differ(network, options, bursts, plan, 6)]
     return problems
 
 
