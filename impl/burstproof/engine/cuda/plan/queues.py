@@ -28,9 +28,9 @@ _SORTING_BYTES = 32 << 10
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _OTHER_BYTES = 2048
-_SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 4), FusedShape(1024, 2), FusedShape(512, 4)
-"""Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. It takes so many neurons
-at a time as it has registers to load the next ones meanwhile, or two where neurons have records."""
+_SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 3), FusedShape(1024, 2), FusedShape(512, 4)
+"""Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. While it has the neurons
+of a chunk at hand, those of the next one are on their way; records leave registers for fewer."""
 _LEAST_NEURONS, _LEAST_WIDE_NEURONS = 3_000_000, 1_400_000
 """Neurons from which queues were faster than reductions on an H200 at 1 %, with sums of up to 32 bits and of 64."""
 _LEAST_BUCKETED_SLOT = 11 << 20
@@ -56,7 +56,8 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     if low_bits is None or (wide and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
         return variant
     neuron_bytes = 8 if low_bits else 4
-    chunk = _shape(variant).chunk
+    shape = _shape(variant)
+    chunk = shape.chunk
     most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
     turns = -(-sizes.neurons // (_OWNERS * most))
     equal = -(-sizes.neurons // (_OWNERS * turns * chunk)) * chunk
@@ -70,14 +71,7 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
-    return with_registers(replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False))
-
-
-def with_registers(variant: Variant) -> Variant:
-    """``variant``, whose owners have blocks in which its features find registers enough."""
-    if variant.queues is None:
-        return variant
-    return replace(variant, fused=_shape(variant))
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False, fused=shape)
 
 
 def _shape(variant: Variant) -> FusedShape:

@@ -13,7 +13,7 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
 from burstproof.engine.cuda.plan.buffers import bucket_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.queues import block_bytes, with_registers
+from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
@@ -165,7 +165,7 @@ def test_owners_take_turns_of_equal_length() -> None:
     sizes = replace(packed(5 * _MILLION, **FRACTIONS).sizes, ring=2)
     queues = sized(packed(5 * _MILLION, **FRACTIONS).variant, sizes).queues
     assert queues is not None
-    assert (queues.owners, queues.span) == (245, 20480)
+    assert (queues.owners, queues.span) == (233, 21504)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32])
@@ -190,12 +190,19 @@ def test_fired_lists_are_read_again_where_no_calendar_is(bits: int, neurons: int
     assert (variant.queues is not None) is queued
 
 
-def test_owners_of_neurons_with_features_have_smaller_blocks_of_the_same_chunk() -> None:
-    plain = packed(20 * _MILLION, **INHIBITION).variant.fused
-    featured = with_registers(replace(packed(20 * _MILLION, **INHIBITION).variant, extras=ExtrasKey(trains=True))).fused
-    assert plain is not None
-    assert featured is not None
-    assert (featured.threads, featured.chunk) == (plain.threads // 2, plain.chunk)
+def test_owners_have_registers_for_what_their_neurons_have() -> None:
+    plain = packed(20 * _MILLION, **VARIED)
+    sizes, sleepy = plain.sizes, replace(plain.sizes, uniform=frozenset())
+    of_features = sized(replace(plain.variant, extras=ExtrasKey(trains=True)), sizes)
+    excitable = replace(plain.variant.features, excitabilities=True)
+    of_records = sized(replace(plain.variant, features=excitable), sleepy)
+    shapes = []
+    for variant in (plain.variant, of_records, of_features):
+        assert variant.queues is not None
+        assert variant.fused is not None
+        assert variant.queues.span % variant.fused.chunk == 0
+        shapes.append((variant.fused.threads, variant.fused.per_thread))
+    assert shapes == [(1024, 3), (1024, 2), (512, 4)]
 
 
 def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
@@ -213,7 +220,7 @@ def test_without_queues_the_variant_is_what_it_was() -> None:
 
 
 def test_the_record_names_owners_and_reason() -> None:
-    owners, reason = "queues for 391 owners of 51200 neurons", "since a slot takes 80 MB"
+    owners, reason = "queues for 383 owners of 52224 neurons", "since a slot takes 80 MB"
     assert choices_of(packed(20 * _MILLION, **INHIBITION)).endswith(f"; {owners}, since there are 20.0 M neurons")
     put_off = choices_of(packed(20 * _MILLION, **VARIED))
     assert put_off.endswith(f"; {owners}, with a bucket for each of 16 bursts, {reason}")
