@@ -56,11 +56,12 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str
 
 
 def _drawings(record: RunRecord) -> Drawings:
-    from markupsafe import Markup
+    environment = _environment()
+    from markupsafe import Markup  # jinja2 brings it
 
     drawn: dict[bool, list[Markup]] = {True: [], False: []}
     for figure in all_figures():
-        template = _environment().from_string(figure.template)
+        template = environment.from_string(figure.template)
         drawn[figure.is_chart] += (Markup(template.render(chart=chart)) for chart in figure.charts(record))
     return Drawings(tuple(drawn[False]), tuple(drawn[True]))
 

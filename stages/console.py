@@ -146,7 +146,7 @@ def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate], plan: str) -
         gate = gates[stage.gate]
         lines += ["", f"{stage.name} {stage.title}: {stage.proves}", f"  requirements: {', '.join(stage.requirements)}"]
         if gate.is_open:
-            lines.append(f"  all of it would run (gate {gate.name}: {gate.reason})")
+            lines.append(f"  would run, but for cases that need more (gate {gate.name}: {gate.reason})")
         else:
             lines += [f"  would run: {stage.gpu_free}", f"  not the rest: gate {gate.name} is closed: {gate.reason}"]
     other = {name: gate for name, gate in gates.items() if not gate.is_open}
