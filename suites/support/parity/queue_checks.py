@@ -22,25 +22,26 @@ from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.support.parity.train_checks import cuda_engine, recordings_differ, sleepers_differ
+from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ, sleepers_differ
 
 _PLAN = "burstproof.engine.cuda.plan"
 _BURSTS = 8
 
 
 @contextmanager
-def queues_of(room: int, bins: int = 1 << 16) -> Iterator[None]:
+def queues_of(room: int, bins: int = 1 << 16, per_thread: int = 1) -> Iterator[None]:
     """Every network that can has three owners, and no more than ``room`` entries in each queue and each bucket.
 
-    ``bins``: bytes of a block's bins.
+    ``bins``: bytes of a block's bins. ``per_thread``: neurons of a thread in an owner's chunk.
     """
+    shape = FusedShape(32, per_thread)
     chosen = {
         "queues._pays": lambda variant, sizes, buckets: sizes.static_entries > 0,
         "queues._OWNERS": 3,
         "queues._BIN_BYTES": bins,
-        "queues._SHAPE": FusedShape(32, 1),
-        "queues._RECORDED_SHAPE": FusedShape(32, 1),
-        "queues._FEATURED_SHAPE": FusedShape(32, 1),
+        "queues._SHAPE": shape,
+        "queues._RECORDED_SHAPE": shape,
+        "queues._FEATURED_SHAPE": shape,
         "buffers._LEAST_ROOM": room,
         "buffers._ROOM_SHARE": 1 << 20,
         "buffers._BUCKET_SHARE": 1 << 20,
@@ -170,9 +171,22 @@ def check_queues_of_features() -> list[str]:
 
 
 def check_owners_of_neurons_that_sleep() -> list[str]:
-    """What a draw keeps from firing is known before owners read its columns; three neurons of a thread follow."""
-    with queues_of(room=1 << 12):
-        return sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None, neurons=200)
+    """What a draw keeps from firing is known before owners read its columns; a thread has three neurons, or four."""
+    problems = []
+    for per_thread in (1, 2):
+        with queues_of(room=1 << 12, per_thread=per_thread):
+            problems += sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None, neurons=230)
+    return problems
+
+
+def check_owners_of_several_chunks() -> list[str]:
+    """Threads with three neurons in each of an owner's two chunks, in bursts with stimulus and without."""
+    mix = replace(_small("integers", 2), neurons=300, synapses=2000)
+    network, options = mixed_network(mix), mixed_options(mix)
+    with queues_of(room=1 << 12, per_thread=3):
+        if pack_network(network, options).variant.queues is None:
+            return ["there are no queues"]
+        return runs_differ(network, options, 4, mixed_plan(mix, network), quiet=6)
 
 
 def check_bins_that_are_full() -> list[str]:
@@ -186,11 +200,12 @@ def check_bins_that_are_full() -> list[str]:
 
 
 def check_queues_that_are_full() -> list[str]:
-    """What a queue or a bucket has no room for arrives all the same, once."""
+    """What a queue or a bucket has no room for arrives all the same, once, out of bins of many entries and of few."""
     problems = []
-    with queues_of(room=3):
-        for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 7)):
-            problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
+    for bins in (1 << 16, 3 * 80 * 8):
+        with queues_of(room=3, bins=bins):
+            for name, delay in (("integers", 1), ("integers, all excitatory", 3), ("fractions, delays to 7", 7)):
+                problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
     return problems
 
 

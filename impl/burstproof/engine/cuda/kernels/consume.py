@@ -126,7 +126,7 @@ def make_fetch_elsewhere() -> Callable[..., Any]:
 def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[..., Any]:
     """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
 
-    What ``ShardVariant.marks_ahead`` leaves out is 0, and so is everything beyond all neurons; one that is not
+    What ``ShardVariant.marks_ahead`` leaves out is 0, and so is all but the decay beyond all neurons; one that is not
     ``bounded`` must not be asked for such a neuron.
     """
     variant, silent = shard.variant, np.float32(0)

@@ -35,7 +35,7 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
 def make_record(variant: Variant) -> tuple[Callable[..., Any], tuple[np.uint32, ...]]:
     """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and what stands for none.
 
-    The latter has a threshold of NaN, which no potential reaches.
+    The latter has a threshold of NaN, which no potential reaches, if thresholds lie in records.
     """
     words, places = variant.record.words, variant.record.places
     if not words:

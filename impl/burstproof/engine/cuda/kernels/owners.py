@@ -97,7 +97,7 @@ def make_arrival(variant: Variant) -> Callable[..., Any]:
 
 
 def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``empty(own)``: nothing has arrived for an owner's neurons; each thread clears words that it alone may load."""
+    """``empty(own)``: nothing has arrived for an owner's neurons."""
     put, _, _ = make_word_in(variant, queues)
     span, block, nothing = np.uint32(queues.span), np.uint32(threads), variant.word.added(0)
 
@@ -227,6 +227,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
 def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """As ``make_consume_owned`` makes the ``usual`` one, of an owner whose neurons' records are loaded ahead.
 
+    Two blocks of neurons behind the owner's exist.
     Entry 0 of what is ``loaded`` is the neuron at hand, entry 1 that of the thread's next one, of which the state is
     there and the record on its way, entry 2 that of the one after it, of which the state is on its way.
     """
@@ -341,7 +342,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
-    at_first = max(per_thread, 2 * int(shard.records_ahead))
+    at_first = max(per_thread, 2) if shard.records_ahead else per_thread
+    reach = np.uint32(queues.span + at_first * threads)
     fences, kept = per_owner + 1, at_first + per_thread
     empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
@@ -406,7 +408,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if thread == zero:
                 found[0] = 0
             take_queue(owner, own, network.neurons, queue, fcl)
-            beyond = np.uint64(np.uint64(begin) + np.uint64(np.uint32(span + size)))
+            beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
             if turn.stimulated != zero or beyond > np.uint64(network.neurons):
                 consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             else:

@@ -405,12 +405,13 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         lane, first_owner = np.uint32(thread % warp), np.uint32(thread // warp)
         team, member = np.uint32(lane // lanes), np.uint32(lane % lanes)
         while first_owner < owners:
-            own_count, _, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
+            own_count, own_leaving, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
             turn = team
             while np.uint32(turn - team) < warp and first_owner < owners:
                 count = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_count), np.int32(turn)))
                 at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
-                owner, leaving = np.uint32(first_owner + team * warps), np.uint32(count & ~np.uint32(unit - one))
+                leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
+                owner = np.uint32(first_owner + team * warps)
                 write(owner, at, member, leaving, bins, queue, fcl)
                 own = np.uint64(np.uint64(owner) * wide_room + np.uint64(member))
                 stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing
