@@ -145,7 +145,8 @@ def test_hostile_text_stays_text() -> None:
 def test_without_jinja2_the_command_says_what_to_install(tmp_path, monkeypatch, capsys) -> None:
     write_run(tmp_path, sample_record())
     html._environment.cache_clear()
-    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for package in ("jinja2", "markupsafe"):
+        monkeypatch.setitem(sys.modules, package, None)
     assert main(["render", str(tmp_path)]) == ExitCode.INVALID_ENVIRONMENT
     said = capsys.readouterr().err
     assert said.count("\n") == 1

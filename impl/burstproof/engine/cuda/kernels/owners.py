@@ -227,9 +227,9 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
 def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """As ``make_consume_owned`` makes the ``usual`` one, of an owner whose neurons' records are loaded ahead.
 
-    Two blocks of neurons behind the owner's exist.
-    Entry 0 of what is ``loaded`` is the neuron at hand, entry 1 that of the thread's next one, of which the state is
-    there and the record on its way, entry 2 that of the one after it, of which the state is on its way.
+    Two blocks of neurons behind the owner's exist. Entry 0 of what is ``loaded`` is the neuron at hand; entry 1 the
+    thread's next one, whose state is there and whose record is on its way; entry 2 the one after it, whose state is on
+    its way.
     """
     variant, last = shard.variant, np.uint32(queues.span - 1)
     consume, ready = make_consume(shard, stimulable=False, records_ahead=True), make_ready(variant)
@@ -237,11 +237,11 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     told, seed_of = make_is_candidate(variant), make_seed(shard)
     lanes, none = np.uint32(WARP - 1), np.int32(0)
-    block, size, span, wide_block = (
+    block, wide_block, size, span = (
         np.uint32(threads),
+        np.uint64(threads),
         np.uint32(shard.chunk),
         np.uint32(queues.span),
-        np.uint64(threads),
     )
     powered = variant.powered
 
