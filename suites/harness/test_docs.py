@@ -22,6 +22,8 @@ pytestmark = pytest.mark.requirement("RE-3", "BE-18")
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+_IN_FORCE_IF_SET = ("gpu_min_neurons", "gpu_min_firing_rate")
+"""Keys that change what is chosen as soon as a file has them, so that README shows them as comments."""
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CHANGELOG", "SECURITY")]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -160,11 +162,14 @@ def test_requirement_ids_exist(page: Path) -> None:
 def test_the_configuration_shown_has_every_key_with_its_default(tmp_path: Path) -> None:
     (example,) = blocks(README, "toml")
     file = tmp_path / "feagi_configuration.toml"
-    file.write_text(example, encoding="utf-8")
+    file.write_text(re.sub(r"(?m)^# (?=\w+ = )", "", example), encoding="utf-8")
     shown = load_configuration(file)
     defaults = {setting.key: setting.value for setting in Configuration().settings()}
     assert {setting.key: setting.value for setting in shown.settings()} == defaults
     assert all(setting.origin == f"file {file}" for setting in shown.settings())
+    file.write_text(example, encoding="utf-8")
+    left_out = [one.key for one in load_configuration(file).settings() if one.origin != f"file {file}"]
+    assert left_out == [f"compute.auto_selection.{name}" for name in _IN_FORCE_IF_SET]
 
 
 def test_the_python_example_runs(

@@ -60,21 +60,21 @@ def written(spec: KernelSpec, shard: ShardVariant, numbers: Numbers) -> list[Any
     return flattened((*values, *(kind(*bind(kind, shard, value)) for kind in last)))
 
 
-def taken(spec: KernelSpec, numbers: Numbers) -> list[Any]:
+def taken(spec: KernelSpec, shard: ShardVariant, numbers: Numbers) -> list[Any]:
     """The same values as numba's signature of the kernel has them: leaf by leaf in the order of its types."""
-    names = list(fields_of(spec.function))
-    return [
-        value for name, kind in zip(names, spec.signature.args, strict=True) for value in _leaves(name, kind, numbers)
-    ]
+    recorded = frozenset(shard.record.places)
+    fields = zip(fields_of(spec.function), spec.signature.args, strict=True)
+    return [value for name, kind in fields for value in _leaves(name, kind, numbers, recorded)]
 
 
-def _leaves(name: str, kind: Any, numbers: Numbers) -> Iterator[Any]:
+def _leaves(name: str, kind: Any, numbers: Numbers, recorded: frozenset[str]) -> Iterator[Any]:
+    """Parameters that are ``recorded`` lie in one array."""
     if isinstance(kind, types.BaseTuple):
         for field, part in zip(getattr(kind, "fields", ()), kind.types, strict=True):
-            yield from _leaves(field, part, numbers)
+            yield from _leaves(field, part, numbers, recorded)
     elif isinstance(kind, types.Array):
-        item = as_dtype(kind.dtype).itemsize
-        yield from (0, 0, _ELEMENTS, item, numbers[name], _ELEMENTS, item)
+        item, array = as_dtype(kind.dtype).itemsize, "records" if name in recorded else name
+        yield from (0, 0, _ELEMENTS, item, numbers[array], _ELEMENTS, item)
     else:
         yield as_dtype(kind).type(numbers[name])
 

@@ -44,7 +44,8 @@ def chosen_variants() -> dict[str, Variant]:
     assert queued.queues is not None
     narrow = replace(queued.queues, wide=False, rows_put_off=58)
     variants["queues per owner, places, buckets"] = replace(queued, palette=True, queues=narrow)
-    variants["queues per owner, records"] = replace(queued, may_sleep=True, fused=FusedShape(1024, 2), queues=narrow)
+    recorded = replace(queued, may_sleep=True, uniform=frozenset({"mp_charge_accumulation"}), fused=FusedShape(1024, 2))
+    variants["queues per owner, records"] = replace(recorded, queues=narrow)
     integers = replace(_queued(_made("integers")), fused=FusedShape(1024, 3))
     variants["queues per owner, integers"] = replace(integers, queues=replace(narrow, low_bits=0, span=6144))
     variants["features, one kernel"] = replace(

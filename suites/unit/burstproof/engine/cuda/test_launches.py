@@ -41,7 +41,7 @@ def _misplaced(kernels) -> list[str]:
     """Kernels that a launch gives other values than their signatures take, or in another order."""
     numbers, wrong = Numbers(), []
     for name, spec, shard in kernels:
-        given, expected = written(spec, shard, numbers), taken(spec, numbers)
+        given, expected = written(spec, shard, numbers), taken(spec, shard, numbers)
         if given != expected or [type(value) for value in given] != [type(value) for value in expected]:
             wrong.append(name)
     return wrong
