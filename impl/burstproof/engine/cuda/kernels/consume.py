@@ -271,7 +271,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     Entry ``p`` of what was ``loaded`` is the neuron's. Stimulus lies in ``outside`` where it lies ``apart``, else in
     the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0. One that is not
     ``stimulable`` serves bursts without stimulus. ``record`` is the neuron's (``make_ready``) with ``records_ahead``,
-    else not looked at.
+    else not looked at. Owners give ``neuron`` in 64 bits, others in 32.
     """
     variant, apart = shard.variant, shard.apart
     counted = shard.eager or shard.ahead

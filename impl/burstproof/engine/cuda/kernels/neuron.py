@@ -65,7 +65,7 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
         for name in ("thresholds", "threshold_limits", "refractory_periods", "snooze_periods", "excitabilities")
     )
     no_limit, one, never = np.float32(NO_LIMIT), np.float32(1), np.float32(np.nan)
-    told = "thresholds" in variant.record.places
+    tells_sleepers = variant.record.tells_sleepers
 
     def own(parameters: Parameters, neuron: np.uint32, trial: Trial, leaking: bool) -> Any:
         ceiling, decay, excitability = no_limit, one, one
@@ -75,7 +75,7 @@ def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
             decay = trial.left
         elif leaks and not leaking:
             decay = decay_of(parameters.decays, neuron)
-        if told or not trial.sleeps:
+        if tells_sleepers or not trial.sleeps:
             record = trial.record
             if limits:
                 ceiling = limit_of(record, parameters.threshold_limits, neuron)

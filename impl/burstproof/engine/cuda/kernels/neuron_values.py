@@ -42,7 +42,7 @@ def make_record(variant: Variant) -> tuple[Callable[..., Any], tuple[np.uint32, 
         return _without_record(), (np.uint32(0),)
     read, many, field = _make_read(words), np.uint64(words), next(iter(places))
     position, nothing = Parameters._fields.index(field), [np.uint32(0)] * words
-    if "thresholds" in places:
+    if variant.record.tells_sleepers:
         nothing[places["thresholds"].word] = np.float32(np.nan).view(np.uint32)
 
     def record(parameters: Parameters, neuron: np.uint32) -> Any:

@@ -52,6 +52,11 @@ class Record:
     words: int
     places: Mapping[str, Place]
 
+    @property
+    def tells_sleepers(self) -> bool:
+        """Whether a threshold of NaN in its place can say that a neuron sleeps."""
+        return "thresholds" in self.places
+
     def packed(self, columns: Mapping[str, npt.NDArray[np.generic]]) -> npt.NDArray[np.uint32]:
         """The records (words N,) of neurons with these ``columns`` (N,)."""
         length = len(next(iter(columns.values())))

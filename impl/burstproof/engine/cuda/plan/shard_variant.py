@@ -104,8 +104,7 @@ class ShardVariant:
     @property
     def records_ahead(self) -> bool:
         """Whether owners know, a neuron ahead, which records its burst needs: where most candidates sleep."""
-        told = "thresholds" in self.record.places
-        return self._owns_plain_neurons and self.marks_ahead and self.variant.sleeps and told
+        return self._owns_plain_neurons and self.marks_ahead and self.variant.sleeps and self.record.tells_sleepers
 
     @property
     def _owns_plain_neurons(self) -> bool:
