@@ -347,7 +347,8 @@ def open_engine(
     strategy : str
         How neurons are split: ``round_robin``, ``contiguous``, ``by_cortical_area``, ``dynamic``, ``metis``.
     firing_rate : float, optional
-        Expected fraction of neurons that fire in a burst, for ``auto``.
+        Expected fraction of neurons that fire in a burst: ``auto`` chooses by it, and CUDA how it delivers
+        contributions.
 
     Returns
     -------
@@ -390,7 +391,7 @@ def open_engine(
         fractional_stimulus=fractional if fractional_stimulus is None else fractional_stimulus,
         precision=stored,
         cpu=CpuOptions(threads=threads),
-        cuda=CudaOptions(device_id=devices[0] if devices else 0),
+        cuda=CudaOptions(device_id=devices[0] if devices else 0, firing_rate=firing_rate or 0.0),
     )
     if backend == AUTO and (shards is not None or devices is not None):
         backend = "cpu" if devices is None else "cuda"

@@ -30,17 +30,20 @@ def test_device(check: Callable[[], list[str]]) -> None:
     assert check() == []
 
 
-@pytest.mark.parametrize(("per_row", "integers"), [(7, True), (20, False), (300, True)])
+@pytest.mark.parametrize(
+    ("per_row", "integers", "equal"),
+    [(7, True, False), (20, False, False), (300, True, False), (20, True, True), (300, True, True)],
+)
 @pytest.mark.parametrize("delay", [1, 16, 34, 64])
-def test_queues_as_chosen(delay: int, per_row: int, integers: bool) -> None:
+def test_queues_as_chosen(delay: int, per_row: int, integers: bool, equal: bool) -> None:
     """Queues and buckets of the shapes that networks of 5 M neurons have."""
-    assert differs_as_chosen(delay, per_row, integers) == []
+    assert differs_as_chosen(delay, per_row, integers, equal=equal) == []
 
 
 @pytest.mark.parametrize("integers", [True, False], ids=["narrow", "wide"])
-@pytest.mark.parametrize("bin_room", [31, 57, 97, 363])
+@pytest.mark.parametrize("bin_room", [9, 23, 31, 57, 97, 363])
 def test_bins_as_chosen(bin_room: int, integers: bool) -> None:
-    """Bins that half a warp writes, or a warp, in one turn or up to as many as are written without a loop."""
+    """Bins that a quarter of a warp writes, or half of it, or all, in one turn or up to as many as need no loop."""
     assert differs_as_chosen(16, 20, integers, bin_room=bin_room) == []
 
 

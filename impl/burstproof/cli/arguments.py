@@ -200,7 +200,7 @@ def _add_run(parser: Parser) -> None:
         "--firing-rate",
         type=_Bounded(float, 0.0, 1.0),
         metavar="RATE",
-        help="expected fraction of neurons that fire in a burst, for --backend auto",
+        help="expected fraction of neurons that fire in a burst: backends auto and cuda choose by it",
     )
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
     _add_shards(parser)

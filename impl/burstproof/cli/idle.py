@@ -56,7 +56,7 @@ NEEDS = (
     Need("no_graphs", BACKEND, ("cuda",), "only the backend cuda has graphs", False),
     Need("autotune", BACKEND, ("cuda",), "only the backend cuda has launch configurations", False),
     Need("threads", BACKEND, ("cpu",), "only the backend cpu has threads", 0),
-    Need("firing_rate", ASKED, ("auto",), "only --backend auto chooses by the firing rate"),
+    Need("firing_rate", ASKED, ("auto", "cuda"), "only the backends auto and cuda choose by it"),
     Need("rank_timeout", RANKS, (True,), "only ranks wait for each other", 300.0),
     Need("mpi", RANKS, (True,), "no launcher started this process as one of several ranks", "auto"),
 )

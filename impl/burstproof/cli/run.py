@@ -140,6 +140,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
         precision=precision,
         autotune=options.autotune,
+        firing_rate=_expected_rate(options),
     )
     engine, choice = _start(options, config, machine, network, settings, split, shown=exchange.rank == 0)
     recorded = options.record is not None
@@ -200,6 +201,12 @@ def _backend(asked: str, chosen: str = AUTO) -> dict[str, str]:
     return {} if backend == AUTO else {BACKEND: backend}
 
 
+def _expected_rate(options: argparse.Namespace) -> float | None:
+    """The firing rate asked for, else that with which a synthetic network is made."""
+    rate: float | None = options.rate if options.firing_rate is None else options.firing_rate
+    return rate
+
+
 def _start(
     options: argparse.Namespace,
     config: Configuration,
@@ -212,12 +219,11 @@ def _start(
 ) -> tuple[Engine, Choice]:
     """The engine, after any fallback; a fallback is said on standard error as well as in the record."""
     asked = config if split is None else split.backend_first(config)
-    rate = options.rate if options.firing_rate is None else options.firing_rate
     fallback = options.allow_fallback
     choice = choose_backend(
         asked.compute.backend,
         network.neuron_count,
-        rate,
+        _expected_rate(options),
         asked,
         machine,
         synapses=network.synapse_count,

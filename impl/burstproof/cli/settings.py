@@ -42,6 +42,7 @@ def engine_options(
     stimulus_bounds: tuple[float, bool] | None = None,
     precision: Precision = Precision.FP32,
     autotune: bool = False,
+    firing_rate: float | None = None,
 ) -> EngineOptions:
     """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
     check_threads(options.threads, usable_cores())
@@ -60,5 +61,6 @@ def engine_options(
             stream_count=config.cuda.stream_count,
             synapse_memory=SynapseMemory.HOST if config.cuda.use_unified_memory else SynapseMemory.AUTO,
             autotune=autotune,
+            firing_rate=firing_rate or 0.0,
         ),
     )

@@ -60,7 +60,13 @@ class CudaOptions:
     captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
     changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
     0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
-    takes the fastest (``cuda/tuner.py``).
+    takes the fastest (``cuda/tuner.py``). ``firing_rate`` is the expected share of neurons that fire in a burst, from 0
+    to 1: it decides how contributions are delivered, and no result; 0 means 1 %, until runs show something else.
+
+    Raises
+    ------
+    InputError
+        Synapse memory that is only a name, or a firing rate out of range.
     """
 
     device_id: int = 0
@@ -72,9 +78,13 @@ class CudaOptions:
     synapse_memory: SynapseMemory = SynapseMemory.AUTO
     sum_bits: int = 0
     autotune: bool = False
+    firing_rate: float = 0.0
 
     def __post_init__(self) -> None:
         _check_kind("CudaOptions.synapse_memory", self.synapse_memory, SynapseMemory)
+        rate = self.firing_rate
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
+            raise InputError("not a firing rate", where="CudaOptions.firing_rate", got=rate, allowed="0 to 1")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.engine.state import EngineState, Record, Recording, Stimulus, StimulusPlan
@@ -163,8 +163,9 @@ def _engines(
 ) -> Iterator[tuple[CpuEngine | ImplicitReference | DrawnReference, CudaEngine]]:
     from burstproof.engine.cuda.engine import CudaEngine
 
+    told = EngineOptions(cuda=CudaOptions(firing_rate=row.firing_rate))
     if row.generated:
-        cuda = CudaEngine.from_spec(row.spec, EngineOptions(), choice)
+        cuda = CudaEngine.from_spec(row.spec, told, choice)
         try:
             judge = ImplicitReference if row.kind == UNIFORM else DrawnReference
             yield judge(row.spec, cuda.fixed_point), cuda
@@ -176,7 +177,7 @@ def _engines(
     split = () if choice is None else (make_partition(network, len(choice.devices), choice.strategy), choice)
     with ThreadPoolExecutor(1) as pool:  # both read the same network for seconds
         judging = pool.submit(CpuEngine.create, network, options)
-        cuda = CudaEngine.create(network, EngineOptions(), *split)
+        cuda = CudaEngine.create(network, told, *split)
     with closing(cuda), closing(judging.result()) as cpu:
         yield cpu, cuda
 

@@ -42,12 +42,14 @@ def chosen_variants() -> dict[str, Variant]:
     variants["entries in words with a palette, calendar in tiles"] = replace(in_words, calendar_tiles=2)
     variants["queues per owner"] = queued = _queued(variants["delays"])
     assert queued.queues is not None
-    narrow = replace(queued.queues, wide=False, rows_put_off=58)
+    narrow = replace(queued.queues, entry_bits=32, rows_put_off=58)
     variants["queues per owner, places, buckets"] = replace(queued, palette=True, queues=narrow)
     recorded = replace(queued, may_sleep=True, uniform=frozenset({"mp_charge_accumulation"}), fused=FusedShape(1024, 2))
     variants["queues per owner, records"] = replace(recorded, queues=narrow)
     integers = replace(_queued(_made("integers")), fused=FusedShape(1024, 3))
     variants["queues per owner, integers"] = replace(integers, queues=replace(narrow, low_bits=0, span=6144))
+    alone = replace(narrow, low_bits=0, span=6144, entry_bits=16, rows_put_off=0)
+    variants["queues per owner, targets alone"] = replace(integers, uniform_rows=True, recalled=1, queues=alone)
     variants["features, one kernel"] = replace(
         variants["delays"],
         features=variants["delays"].features.general(),
@@ -72,7 +74,7 @@ def _made(mix_name: str) -> Variant:
 def _queued(variant: Variant) -> Variant:
     """``variant`` with queues per owner, of sums and contributions of 64 bits."""
     assert variant.fused is not None
-    queues = OwnerQueues(264, 4096, 24, True, 6, 37, variant.word, variant.fused)
+    queues = OwnerQueues(264, 4096, 24, 64, 6, 37, variant.word, variant.fused)
     return replace(variant, queues=queues, recalled=7, tile_share=2, fused=FusedShape(512, 2))
 
 

@@ -10,6 +10,7 @@ from unittest import mock
 import numpy as np
 
 from burstproof.device.open import open_device
+from burstproof.engine.cuda.plan import queues as plan_of_queues
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, MemoryPlan
 from burstproof.engine.cuda.plan.packed import pack_network
@@ -17,6 +18,7 @@ from burstproof.engine.cuda.plan.tiles import BUCKETS
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
+from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.feature_networks import with_every_feature
@@ -25,6 +27,7 @@ from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, 
 from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ, sleepers_differ
 
 _PLAN = "burstproof.engine.cuda.plan"
+_PAYS = plan_of_queues._pays
 _BURSTS = 8
 
 
@@ -60,24 +63,26 @@ def differs_as_chosen(
     neurons: int = 20_000,
     bin_room: int = 1023,
     batch_length: int = 0,
+    equal: bool = False,
 ) -> list[str]:
     """What is wrong with queues of the shapes that large networks have, beside the CPU engine.
 
-    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number.
+    In one burst everything fires. ``bin_room``: most entries of a bin, an odd number. ``equal``: all contributions are.
     """
     from burstproof.engine.cpu.engine import CpuEngine
 
     synapses, bursts = neurons * per_row, delay + 20
     mix = Mix("queues", 31, neurons, synapses, bursts, integers=integers, flags=not integers, largest_delay=delay)
-    network = mixed_network(mix)
+    network = with_equal_contributions(mixed_network(mix)) if equal else mixed_network(mix)
     options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=batch_length))
     everything = {8: Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))}
     plan = {**mixed_plan(mix, network), **everything}
     chosen = mock.patch(f"{_PLAN}.queues._pays", return_value=True)
     bins = mock.patch(f"{_PLAN}.queues._MOST_BIN_ROOM", bin_room)
     with chosen, bins, CpuEngine.create(network, options) as judge:
-        if pack_network(network, options).variant.queues is None:
-            return ["there are no queues"]
+        queues = pack_network(network, options).variant.queues
+        if queues is None or (queues.entry_bits == 16) is not equal:
+            return ["there are no queues, or others"]
         with cuda_engine(network, options) as engine:
             problems = []
             for bursts in (10, delay + 10):
@@ -85,6 +90,13 @@ def differs_as_chosen(
                 problems += judge.state().differences(engine.state())
                 engine.restore(judge.state())
             return problems
+
+
+def with_equal_contributions(network: Network) -> Network:
+    """``network`` with one contribution of all its synapses."""
+    same = {"weights": 3.0, "postsynaptic_potentials": 1.0, "types": 0}
+    columns = {name: np.full_like(getattr(network.synapses, name), value) for name, value in same.items()}
+    return network.replace(synapses=replace(network.synapses, **columns))
 
 
 def _small(name: str, delay: int) -> Mix:
@@ -127,6 +139,60 @@ def check_queues_per_owner() -> list[str]:
         plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
         reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
         problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+    return problems
+
+
+def check_queues_of_equal_contributions() -> list[str]:
+    """Entries that are targets alone, of queues with room and without; a state with other weights has other entries."""
+    problems = []
+    for room in (1 << 12, 3):
+        for delay in (1, 3):
+            with queues_of(room):
+                problems += [f"room for {room}, delays to {delay}: {found}" for found in _equal_ones_differ(delay)]
+    return problems
+
+
+def _equal_ones_differ(delay: int) -> list[str]:
+    mix = _small("integers", delay)
+    network, options, plan = (
+        with_equal_contributions(mixed_network(mix)),
+        mixed_options(mix),
+        mixed_plan(mix, mixed_network(mix)),
+    )
+    problems = runs_differ(network, options, 4, plan, quiet=4)
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    reference.run(3, plan)
+    state = reference.state()
+    weights = state.weights.copy()
+    weights[::2] = 2.0
+    for kept, bits in ((state, 16), (replace(state, weights=weights), 32), (state, 16)):
+        reference.restore(kept)
+        engine.restore(kept)
+        queues = engine.devices.packed.variant.queues
+        problems += ["other entries"] * (queues is None or queues.entry_bits != bits)
+        problems += recordings_differ(reference.run(3, plan), engine.run(3, plan))
+        problems += reference.state().differences(engine.state())
+    return problems
+
+
+def check_a_layout_that_follows_what_fires() -> list[str]:
+    """Queues once much fires, none once little does; results stay those of the reference."""
+    mix = _small("integers", 1)
+    network, options = mixed_network(mix), mixed_options(mix)
+    everything = Stimulus(forced=np.flatnonzero(network.neurons.valid_mask).astype(np.uint32))
+    chosen = {"plan.queues._pays": _PAYS, "plan.queues._FEWEST_NEURONS": 1, "plan.queues._LEAST_EVENTS": 300}
+    problems = []
+    with queues_of(room=1 << 12), ExitStack() as patches:
+        for name, value in {**chosen, "host.regret._SHARE": 0.0}.items():
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}", value))
+        reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+        for bursts, stimulated, queued in ((3, 0, False), (4, 4, True), (20, 0, False)):
+            coming = reference.burst_count + 1
+            plan = dict.fromkeys(range(coming, coming + stimulated), everything)
+            problems += recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
+            problems += reference.state().differences(engine.state())
+            is_queued = engine.devices.packed.variant.queues is not None
+            problems += [f"queues: {is_queued}, after {bursts} bursts"] * (is_queued is not queued)
     return problems
 
 

@@ -365,9 +365,10 @@ class Queues(NamedTuple):
     """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
 
     ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
-    tells which owners have some. ``palette`` is that of ``Rows``, whose places entries may hold. Where later
-    contributions are put off to buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows;
-    ``bucket_counts`` count those beyond it, too.
+    tells which owners have some. ``palette`` is that of ``Rows``, whose places entries may hold;
+    ``common_contribution`` is that of every entry which is a target alone. Where later contributions are put off to
+    buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows; ``bucket_counts`` count those
+    beyond it, too.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
@@ -379,6 +380,7 @@ class Queues(NamedTuple):
     bucket_counts: Ids
     queue_room: np.uint32
     bucket_room: np.uint32
+    common_contribution: np.int64
 
 
 class Exchange(NamedTuple):

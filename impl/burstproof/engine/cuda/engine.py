@@ -349,7 +349,18 @@ class CudaEngine(PackedEngine):
             return record_steps(
                 coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
             )
-        return self._batches.run(self, packed, len(coming), record, progress)
+        recording = self._batches.run(self, packed, len(coming), record, progress)
+        if self.devices.due():
+            self._lay_out_again()
+        return recording
+
+    def _lay_out_again(self) -> None:
+        """Go on from the state at hand in the layout that suits what fires; ended halfway, the engine is closed."""
+        try:
+            self.take(self.state())
+        except BaseException:
+            self.close()
+            raise
 
     def _grow(
         self,

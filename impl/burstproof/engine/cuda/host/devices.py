@@ -143,6 +143,9 @@ class Devices(Protocol):
     def collect(self, number: int) -> BatchReport:
         """Wait for the batch of set ``number`` and read its report."""
 
+    def due(self) -> bool:
+        """Whether ``restore`` would lay the network out in a better way, since it fires otherwise than expected."""
+
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """The log of a batch, ids ascending within each burst; ``counts`` (shards, bursts) are the firings in it."""
 

@@ -297,10 +297,12 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     """``neurons`` as shard ``number``, with room for the rows of ``part``."""
     fan, entries = spec.synapses_per_neuron, part.entries
     pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
-    largest = int(np.abs(_extremes(spec, neurons.fixed_point)[0]).max())
+    units, _ = _extremes(spec, neurons.fixed_point)
+    common = int(units[0]) if units[0] == units[1] and not spec.inhibitory_fraction else 0
+    largest = int(np.abs(units).max())
     palette = len(_palette(spec, neurons.fixed_point)) if needs_palette(spec.neurons, largest) else 0
-    sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, largest_contribution=largest)
-    sizes = replace(sizes, palette=palette)
+    sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, palette=palette)
+    sizes = replace(sizes, largest_contribution=largest, common_contribution=common)
     variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)
     packed = replace(neurons, sizes=sizes, variant=variant)
     if part.strategy is None:

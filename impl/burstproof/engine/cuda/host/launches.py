@@ -101,6 +101,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "ring": ring_slots(sizes, variant),
         "queue_room": queue_room(sizes, variant),
         "bucket_room": bucket_room(sizes, variant),
+        "common_contribution": sizes.common_contribution,
         "calendar_room": calendar_room(sizes, variant),
         "calendar_shift": calendar_shift(sizes, variant),
         "unit": point.unit,

@@ -325,6 +325,10 @@ class ManyDevices:
         )
         raise self._lost
 
+    def due(self) -> bool:
+        """See ``Devices.due``: shards have one way."""
+        return False
+
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """See ``Devices.fired``."""
         numbers = zip(self.shards, counts, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+from burstproof.engine.cuda.host.regret import Regret
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState, Pending
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
@@ -52,7 +54,7 @@ class OneDevice:
 
     def _build(self, packed: Packed) -> None:
         """Put ``packed`` onto the device."""
-        runtime = self._runtime
+        runtime, began = self._runtime, perf_counter()
         checked_block_size(packed.options.cuda.block_size, packed.sizes.neurons)
         if block_bytes(packed.variant) > runtime.shared_bytes:
             packed = packed.lacking(QUEUES)
@@ -73,6 +75,7 @@ class OneDevice:
         self.sets = tuple(FusedBatch(runtime, self._launches, packed, self._buffers, n, streams) for n in numbers)
         self.sets[0].warm()
         self._loop_kernel: StayingKernel | None = None
+        self._regret = Regret(packed, perf_counter() - began)
 
     @property
     def host_bytes(self) -> int:
@@ -120,7 +123,13 @@ class OneDevice:
 
     def collect(self, number: int) -> BatchReport:
         """See ``Devices.collect``."""
-        return self.sets[number].collect()
+        report = self.sets[number].collect()
+        self._regret.add(report.bursts, int(report.fired.sum()))
+        return report
+
+    def due(self) -> bool:
+        """See ``Devices.due``."""
+        return self._regret.better() is not None
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """See ``Devices.fired``."""
@@ -182,7 +191,7 @@ class OneDevice:
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
         make_current(self._runtime)
-        packed, self._arrivals = packed_for(self.packed, state), Arrivals()
+        packed, self._arrivals = packed_for(self._regret.better() or self.packed, state), Arrivals()
         if packed is not self.packed:
             self._clear()
             self._build(packed)

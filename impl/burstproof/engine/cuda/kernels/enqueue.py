@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba.np.numpy_support import from_dtype
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
@@ -25,6 +25,7 @@ from burstproof.engine.cuda.kernels.queues import (
     make_scan,
     make_sort_parts,
     parts_at_once,
+    targets_alone,
 )
 from burstproof.engine.cuda.kernels.steer import make_fired_of
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -37,11 +38,12 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
 
     ``list_ends[i]`` is where the list of i bursts ago ends, counted from the latest on. All threads call it.
     """
-    clamps, uniform_rows, offset, number = variant.clamps, variant.uniform_rows, variant.offset, variant.accumulator
+    clamps, offset, number = variant.clamps, variant.offset, variant.accumulator
     part_of, source_at, scan = make_part_of(variant), make_source_at(variant), make_scan()
     sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
     equal_length = np.uint32(variant.row_length if divides(variant) else 0)
-    amount_places, warps = items if uniform_rows else 1, max(1, threads // WARP)
+    differ = variant.uniform_rows and not targets_alone(queues)
+    amount_places, warps = items if differ else 1, max(1, threads // WARP)
     one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
 
     def sort_lists(
@@ -79,7 +81,7 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
                     age = np.uint32(age + one)
                 source = source_at(np.uint32(burst - age), np.uint32(item - before), network, recall)
                 firsts[own], ends[own] = part_of(source, age, rows, recall)
-                if uniform_rows:
+                if differ:
                     amounts[own] = number(rows.contributions[source])
                 if clamps and age == zero and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1
@@ -151,7 +153,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     put_off = make_put_off(variant, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
     bins_kept, lists, warps = queues.owners, variant.recalled, max(1, threads // WARP)
-    entry_kind, all_owners = types.uint64 if queues.wide else types.uint32, np.uint32(queues.owners)
+    entry_kind, all_owners = from_dtype(np.dtype(variant.queued)), np.uint32(queues.owners)
     one, zero, block = np.uint32(1), np.uint32(0), np.uint32(threads)
 
     def enqueue(

@@ -44,8 +44,8 @@ from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, mak
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 
-_AT_ONCE = 4
-"""Entries of a queue that a thread loads before it adds the first."""
+_AT_ONCE = {16: 8, 32: 4, 64: 4}
+"""Entries of a queue of so many bits that a thread loads before it adds the first."""
 
 
 def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
@@ -120,7 +120,8 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     spacing = np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
     take_whole, take_rest = (_make_take_entries(variant, queues, threads, all_there) for all_there in (True, False))
-    last, group = np.uint64((_AT_ONCE - 1) * threads), np.uint64(_AT_ONCE * threads)
+    at_once = _AT_ONCE[queues.entry_bits]
+    last, group = np.uint64((at_once - 1) * threads), np.uint64(at_once * threads)
 
     def take_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> None:
         thread, own_length = np.uint32(cuda.threadIdx.x), np.uint32(owner * spacing)
@@ -147,21 +148,24 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
 
 
 def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_there: bool) -> Callable[..., Any]:
-    """``take_entries(own, at, end, queue)``: ``_AT_ONCE`` entries of a queue: all, if they are known to be
-    ``all_there``, else those before ``end``. All are loaded before the first is added.
+    """``take_entries(own, at, end, queue)``: as many entries of a queue as ``_AT_ONCE`` says.
+
+    All of them, if they are known to be ``all_there``, else those before ``end``; all are loaded before the first is
+    added.
     """
     _, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     entry_type, nothing, step = variant.queued, variant.queued(0), np.uint64(threads)
+    at_once = _AT_ONCE[queues.entry_bits]
 
     def take_entries(own: Any, at: np.uint64, end: np.uint64, queue: Queues) -> None:
-        entries = cuda.local.array(_AT_ONCE, entry_type)
-        for i in range(_AT_ONCE):
+        entries = cuda.local.array(at_once, entry_type)
+        for i in range(at_once):
             place = np.uint64(at + np.uint64(i) * step)
             entries[i] = nothing
             if all_there or place < end:
                 entries[i] = read_once(queue.queue_entries, place)
-        for i in range(_AT_ONCE):
+        for i in range(at_once):
             if all_there or np.uint64(at + np.uint64(i) * step) < end:
                 local, amount = unpack(entries[i], queue)
                 add(own, local, arrival(amount))

@@ -25,17 +25,20 @@ from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.queues import LOCAL_BITS
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, in_columns
 
-_PER_THREAD, _WIDE_PER_THREAD = 6, 4
-"""Entries of 32 and of 64 bits that a thread takes at a time; one less where rows are in parts.
+_PER_THREAD = {16: 8, 32: 6, 64: 4}
+"""Entries of so many bits that a thread takes at a time; one less where rows are in parts.
 
 So many loads are in flight, and so many registers, of which a thread may have 64.
 """
 _LINE = 32
 """Entries of a bin that are written together, at most."""
+_FEWEST_LANES = 8
+"""Lanes that write a bin, at least: four bytes of each make a sector."""
 _MOST_AT_ONCE = 12
 """Entries of a bin that a thread writes to a queue without a loop, at most."""
-_SLACK = 4
-"""Standard deviations by which a window may fill a bin beyond the mean before entries have to wait."""
+_SLACK, _LITTLE_SLACK, _LARGE_BIN = 4, 1, 128
+"""Standard deviations by which a window may fill a bin beyond the mean before entries have to wait: of a bin with more
+than so many entries, and of one with fewer, which would else be emptied half full."""
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
 _ALL = 0xFFFFFFFF
 
@@ -91,13 +94,22 @@ def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
     """``pack_entry(local, amount)``: an entry of a queue."""
     shift, wide_shift = np.uint32(LOCAL_BITS), np.uint64(LOCAL_BITS)
 
+    def alone(local: np.uint32, amount: Amount) -> Any:
+        return np.uint16(local)
+
     def narrow(local: np.uint32, amount: Amount) -> Any:
         return np.uint32(local | np.uint32(np.uint32(amount) << shift))
 
     def wide(local: np.uint32, amount: Amount) -> Any:
         return np.uint64(np.uint64(local) | np.uint64(np.uint64(amount) << wide_shift))
 
-    return cuda.jit(device=True)(wide if queues.wide else narrow)  # type: ignore[no-any-return]
+    made = {16: alone, 32: narrow, 64: wide}[queues.entry_bits]
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
+
+
+def targets_alone(queues: OwnerQueues) -> bool:
+    """Whether an entry of a queue is a target alone, since all contributions are equal."""
+    return queues.entry_bits == LOCAL_BITS
 
 
 def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
@@ -115,7 +127,10 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
     def looked_up(entry: Any, queue: Queues) -> Any:
         return np.uint32(entry & low), number(queue.palette[np.uint32(entry >> place_shift)])
 
-    made = wide if queues.wide else looked_up if variant.palette else narrow
+    def alone(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry), number(queue.common_contribution)
+
+    made = {16: alone, 32: looked_up if variant.palette else narrow, 64: wide}[queues.entry_bits]
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
@@ -133,7 +148,7 @@ def divides(variant: Variant) -> bool:
 
 
 def _per_thread(variant: Variant, queues: OwnerQueues) -> int:
-    return (_WIDE_PER_THREAD if queues.wide else _PER_THREAD) - int(variant.recalled > 1)
+    return _PER_THREAD[queues.entry_bits] - int(variant.recalled > 1)
 
 
 def _stored(variant: Variant) -> type[np.integer]:
@@ -232,7 +247,8 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     of all, and the one at ``place`` is entry ``firsts[i] + place``. Nothing stands between the loads, so that all are
     in flight at once; beyond the last place the last is read again.
     """
-    offset, uniform_rows, columns = variant.offset, variant.uniform_rows, in_columns(variant)
+    offset, columns = variant.offset, in_columns(variant)
+    of_sources = variant.uniform_rows and not targets_alone(queues)
     per_thread, read_once = _per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     note, find = _make_find_first() if whole else make_find(variant, queues, threads)
@@ -259,7 +275,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
             part = find(place, base, part, parts, ends, part_of)
             sought[i] = offset(firsts[part] + offset(place))
-            if uniform_rows:
+            if of_sources:
                 values[i] = amounts[part]
         for i in range(per_thread):
             owned[i] = read_once(targets, sought[i])
@@ -295,7 +311,8 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool
     """
     per_thread, span, room = _per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
-    brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - _SLACK * mean**0.5)))
+    slack = _SLACK if queues.bin_room > _LARGE_BIN else _LITTLE_SLACK
+    brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - slack * mean**0.5)))
     told = _make_told(variant)
 
     def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
@@ -338,15 +355,16 @@ def _unit(queues: OwnerQueues) -> int:
 def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``empty_bins(unit, counts, bins, queue, fcl)``: multiples of ``unit`` entries of each bin into its queue.
 
-    All threads of the block call it, between barriers. A warp takes the bins of as many owners at once as it has lanes,
-    and writes two of them at a time where half a warp is enough for a ``_unit``.
+    All threads of the block call it, between barriers. A warp reserves places for the bins of as many owners at once as
+    it has lanes, and writes as many of those that are full enough at a time as it has lanes for a ``_unit`` each.
     """
     owners, span, room = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(queues.bin_room)
     deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
     warp, warps, one, zero = np.uint32(WARP), np.uint32(max(1, threads // WARP)), np.uint32(1), np.uint32(0)
     nothing, spacing = variant.queued(0), np.uint32(SPACING)
-    lanes = np.uint32(WARP if _unit(queues) == WARP else WARP // 2)
-    teams, wide_lanes, turns = np.uint32(WARP // lanes), np.uint64(lanes), -(-queues.bin_room // int(lanes))
+    lanes = np.uint32(max(_FEWEST_LANES, _unit(queues)))
+    teams, wide_lanes, turns = WARP // int(lanes), np.uint64(lanes), -(-queues.bin_room // int(lanes))
+    last_lane = np.uint32(WARP - 1)
     at_once, wide_room = turns <= _MOST_AT_ONCE, np.uint64(queues.bin_room)
 
     def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
@@ -406,12 +424,20 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         team, member = np.uint32(lane // lanes), np.uint32(lane % lanes)
         while first_owner < owners:
             own_count, own_leaving, own_at = reserve(np.uint32(first_owner + lane * warps), unit, counts, queue)
-            turn = team
-            while np.uint32(turn - team) < warp and first_owner < owners:
+            todo = np.uint32(cuda.ballot_sync(_ALL, own_leaving > zero))
+            while todo != zero:
+                rest = todo
+                for earlier in range(teams):
+                    if np.uint32(earlier) < team:
+                        rest = np.uint32(rest & np.uint32(rest - one))
+                    todo = np.uint32(todo & np.uint32(todo - one))
+                turn = np.uint32(np.uint32(cuda.ffs(rest)) - one) & last_lane
                 count = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_count), np.int32(turn)))
                 at = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_at), np.int32(turn)))
                 leaving = np.uint32(cuda.shfl_sync(_ALL, np.int32(own_leaving), np.int32(turn)))
-                owner = np.uint32(first_owner + team * warps)
+                if rest == zero:
+                    leaving = zero
+                owner = np.uint32(first_owner + turn * warps)
                 write(owner, at, member, leaving, bins, queue, fcl)
                 own = np.uint64(np.uint64(owner) * wide_room + np.uint64(member))
                 stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing
@@ -420,7 +446,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                 cuda.syncwarp()
                 if stays:
                     bins[own] = left
-                turn, first_owner = np.uint32(turn + teams), np.uint32(first_owner + teams * warps)
+            first_owner = np.uint32(first_owner + warp * warps)
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.costs import USUAL_RATE
 from burstproof.engine.cuda.fields import dtype_of
 from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
@@ -60,8 +61,10 @@ class NetworkSizes:
 
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
     ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
-    ``palette`` distinct ones are kept in a table, 0 where that has no room or is not needed. ``in_degree`` is the
-    largest, ``sum_bits`` the bits of the largest sum's magnitude. ``uniform`` and ``narrow``: see ``Variant``.
+    ``common_contribution`` is the one that all have, 0 where they differ; ``palette`` distinct ones are kept in a
+    table, 0 where that has no room or is not needed. ``in_degree`` is the largest, ``sum_bits`` the bits of the largest
+    sum's magnitude. ``firing_rate`` is the share of neurons that is expected to fire in a burst. ``uniform`` and
+    ``narrow``: see ``Variant``.
     """
 
     neurons: int
@@ -77,8 +80,15 @@ class NetworkSizes:
     in_degree: int
     sum_bits: int
     largest_contribution: int = 0
+    common_contribution: int = 0
     palette: int = 0
+    firing_rate: float = USUAL_RATE
     features: FeatureSizes = NO_FEATURES
+
+    @property
+    def events(self) -> float:
+        """Contributions that are expected in a burst."""
+        return self.static_entries * self.firing_rate
 
 
 def network_sizes(
@@ -97,6 +107,7 @@ def network_sizes(
         narrow=narrow,
         longest_row=int(lengths.max(initial=0)),
         largest_contribution=largest_contribution(layout),
+        common_contribution=common_contribution(layout),
         pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
         in_degree=layout.in_degree,
         sum_bits=largest_sum.bit_length(),
@@ -107,6 +118,13 @@ def largest_contribution(layout: Layout) -> int:
     """The largest magnitude of a static contribution, in units of 2^-k."""
     contributions = layout.static.contributions
     return max(int(contributions.max(initial=0)), -int(contributions.min(initial=0)))
+
+
+def common_contribution(layout: Layout) -> int:
+    """The contribution of all static entries, in units of 2^-k; 0 where they differ, or there are none."""
+    contributions = layout.static.contributions
+    common = int(contributions[0]) if len(contributions) else 0
+    return common if (contributions == common).all() else 0
 
 
 def palette_size(layout: Layout, variant: Variant) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from burstproof.engine.cuda.plan.buffers import ring_slots, slot_stride
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import without_queues
+from burstproof.engine.cuda.plan.queues import MANY_NEURONS, without_queues
 from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6
@@ -27,7 +27,7 @@ def _choices(packed: Packed) -> Iterator[str]:
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
         side = f"with a bucket for each of {lists_kept(variant)} bursts, " if queues.rows_put_off else side
-        reason = f"a slot takes {slot:.0f} MB" if side else f"there are {sizes.neurons / _MILLION:.1f} M neurons"
+        reason = f"a slot takes {slot:.0f} MB" if side else _why_queues(sizes)
         yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since {reason}"
     elif variant.calendar:
         ring = sizes.ring * slot
@@ -49,6 +49,13 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield f"a burst in several kernels, since {reason}"
     if variant.plastic:
         yield _learning(packed)
+
+
+def _why_queues(sizes: NetworkSizes) -> str:
+    if sizes.neurons >= MANY_NEURONS:
+        return f"there are {sizes.neurons / _MILLION:.1f} M neurons"
+    rate = f"{100 * sizes.firing_rate:.3g} % of the neurons"
+    return f"a burst in which {rate} fire has {sizes.events / _MILLION:.1f} M contributions"
 
 
 def _entries(packed: Packed) -> str:

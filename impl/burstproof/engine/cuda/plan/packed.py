@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
+from burstproof.engine.costs import USUAL_RATE
 from burstproof.engine.cuda.plan.buffers import (
     BatchSizes,
     NetworkSizes,
     batch_sizes,
     buffer_specs,
+    common_contribution,
     default_batch_length,
     largest_contribution,
     network_sizes,
@@ -85,6 +87,10 @@ class Packed:
         """The same with ``variant``, as its sizes want it, and whatever else has ``changed``."""
         packed = replace(self, **changed)
         return replace(packed, variant=sized(variant, packed.sizes, without=packed.without))
+
+    def firing(self, rate: float) -> Packed:
+        """The same as it is laid out where a share ``rate`` of the neurons fires in a burst."""
+        return self.sized(self.variant, sizes=replace(self.sizes, firing_rate=rate))
 
     def lacking(self, what: str) -> Packed:
         """The same without a calendar or queues per owner, whatever state it is packed for from now on."""
@@ -175,6 +181,7 @@ def pack_layout(
     variant = replace(variant, powered=network.power_neuron is not None)
     fused, largest = variant.fused is not None, point.largest_sum if bounded else UNBOUNDED
     sizes = network_sizes(layout, features, fused, largest, _narrow(network, layout, network.neurons))
+    sizes = replace(sizes, firing_rate=options.cuda.firing_rate or USUAL_RATE)
     batch = batch_sizes(neurons, batch_length(options, default_batch_length(neurons)))
     variant, weights = sized(variant, sizes), network.synapses.weights
     return Packed(network, options, point, layout, features, variant, sizes, batch, weights)
@@ -207,9 +214,9 @@ def packed_for(packed: Packed, state: EngineState) -> Packed:
         variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
         variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
         variant = replace(variant, few_classes=packed.variant.few_classes, powered=packed.variant.powered)
-        largest, bits = largest_contribution(layout), UNBOUNDED.bit_length()
-        palette = palette_size(layout, variant)
-        sizes = replace(packed.sizes, largest_contribution=largest, sum_bits=bits, palette=palette)
+        largest, common = largest_contribution(layout), common_contribution(layout)
+        sizes = replace(packed.sizes, largest_contribution=largest, common_contribution=common)
+        sizes = replace(sizes, sum_bits=UNBOUNDED.bit_length(), palette=palette_size(layout, variant))
         packed = packed.sized(variant, layout=layout, weights=weights, sizes=sizes)
     features, variant = packed.features, without_queues(packed.variant)
     features = replace(

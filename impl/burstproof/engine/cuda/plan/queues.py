@@ -17,13 +17,13 @@ _SHARED_BYTES = 216 << 10
 """Shared memory that an owner's sums may take, of the 227 KB that a block of an H200 can get."""
 _OWNERS = 132
 """Owners where their sums fit: one for each multiprocessor of an H200."""
-_MOST_OWNERS = 832
+_MOST_OWNERS = 2048
 LOCAL_BITS = 16
 ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
 """Threads of a block that sorts contributions by owner, such blocks on a multiprocessor, registers of a thread."""
-_BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 1023
+_BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 383
 """Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
-_SORTING_BYTES = 32 << 10
+_SORTING_BYTES = 38 << 10
 """Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
@@ -31,8 +31,11 @@ _OTHER_BYTES = 2048
 _SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 3), FusedShape(1024, 2), FusedShape(512, 4)
 """Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. While it has the neurons
 of a chunk at hand, those of the next one are on their way; records leave registers for fewer."""
-_LEAST_NEURONS, _LEAST_WIDE_NEURONS = 3_000_000, 1_400_000
-"""Neurons from which queues were faster than reductions on an H200 at 1 %, with sums of up to 32 bits and of 64."""
+MANY_NEURONS, _FEWEST_NEURONS, _LEAST_EVENTS = 4_000_000, 200_000, 1_500_000
+"""Neurons from which queues were faster than reductions on an H200 whatever fires; of fewer, but not of less than the
+second number, those whose bursts have at least so many contributions."""
+_US_PER_EVENT = 5e-6
+"""What queues gained there with each contribution beyond those, and lost with each that was missing."""
 _LEAST_BUCKETED_SLOT = 11 << 20
 """Bytes of a slot of the FCL from which queues and buckets were faster than a calendar there."""
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
@@ -52,8 +55,9 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     if variant.fused is None or not _pays(variant, sizes, buckets=buckets):
         return variant
     low_bits = _low_bits(variant, sizes)
-    wide = variant.contribution_bits > 32 - LOCAL_BITS and not variant.palette
-    if low_bits is None or (wide and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS):
+    bits = _entry_bits(variant, sizes)
+    too_wide = bits == 64 and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS
+    if low_bits is None or too_wide:
         return variant
     neuron_bytes = 8 if low_bits else 4
     shape = _shape(variant)
@@ -63,11 +67,11 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     equal = -(-sizes.neurons // (_OWNERS * turns * chunk)) * chunk
     span = equal if turns <= _FEW_TURNS else most
     owners = -(-sizes.neurons // span)
-    if owners > _MOST_OWNERS:
+    if owners * max(bits, 32) > _MOST_OWNERS * 32:
         return variant
     part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
-    room = min(_BIN_BYTES // ((8 if wide else 4) * owners), _MOST_BIN_ROOM) - 1 | 1
-    queues = OwnerQueues(owners, span, low_bits, wide, part, room, variant.word, variant.fused)
+    room = min(8 * _BIN_BYTES // (bits * owners), _MOST_BIN_ROOM) - 1 | 1
+    queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused)
     if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
@@ -84,6 +88,15 @@ def without_queues(variant: Variant) -> Variant:
     """``variant`` as it is without queues."""
     queues = variant.queues
     return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
+
+
+def lost_us(variant: Variant, bursts: int, events: float) -> float:
+    """Microseconds that ``bursts`` with ``events`` contributions in all take longer than with queues, or without them.
+
+    Negative where what the ``variant`` has is the better way.
+    """
+    gained = (events - bursts * _LEAST_EVENTS) * _US_PER_EVENT
+    return gained if variant.queues is None else -gained
 
 
 def block_bytes(variant: Variant) -> int:
@@ -105,13 +118,20 @@ def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
         return slot >= _LEAST_BUCKETED_SLOT
     if delayed:
         return slot >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
-    return sizes.neurons >= (_LEAST_WIDE_NEURONS if bits == 64 else _LEAST_NEURONS)
+    return sizes.neurons >= MANY_NEURONS or (sizes.neurons >= _FEWEST_NEURONS and sizes.events >= _LEAST_EVENTS)
 
 
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
     """Rows whose entries, sources and places by delay take so many ``numbers`` of shared memory."""
     places = 1 << max(sizes.ring - 2, 0).bit_length()
     return numbers // (1 + places + sizes.longest_row * (1 + in_columns(variant)))
+
+
+def _entry_bits(variant: Variant, sizes: NetworkSizes) -> int:
+    """``OwnerQueues.entry_bits``."""
+    if sizes.common_contribution:
+        return LOCAL_BITS
+    return 64 if variant.contribution_bits > 32 - LOCAL_BITS and not variant.palette else 32
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:

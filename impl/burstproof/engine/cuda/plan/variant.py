@@ -35,6 +35,9 @@ class Restart(Enum):
     FIRED = "fired"
 
 
+_ENTRIES: dict[int, type[np.unsignedinteger]] = {16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
 @dataclass(frozen=True)
 class OwnerQueues:
     """Queues per owner (``plan.queues``).
@@ -46,8 +49,9 @@ class OwnerQueues:
     low_bits : int
         A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
         enough.
-    wide : bool
-        An entry of a queue has 64 bits: its contribution needs more than 16, and there is no palette.
+    entry_bits : int
+        Width of an entry of a queue: 32; 64 where its contribution needs more than 16 and there is no palette; 16, all
+        of them for the target, where all contributions are equal.
     part : int
         Entries that a row delivers in one burst, in the mean.
     bin_room : int
@@ -63,7 +67,7 @@ class OwnerQueues:
     owners: int
     span: int
     low_bits: int
-    wide: bool
+    entry_bits: int
     part: int
     bin_room: int
     word: Word
@@ -73,7 +77,7 @@ class OwnerQueues:
     @property
     def entry_bytes(self) -> int:
         """Bytes of an entry."""
-        return 8 if self.wide else 4
+        return self.entry_bits // 8
 
     @property
     def bin_bytes(self) -> int:
@@ -299,7 +303,7 @@ class Variant:
     @property
     def queued(self) -> type[np.unsignedinteger]:
         """Scalar type of an entry of a queue."""
-        return np.uint64 if self.queues is not None and self.queues.wide else np.uint32
+        return _ENTRIES[self.queues.entry_bits if self.queues is not None else 32]
 
     @property
     def potential(self) -> type[np.generic]:

@@ -9,15 +9,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from burstproof.engine.cuda.host.regret import Regret
 from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
 from burstproof.engine.cuda.plan.buffers import bucket_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.queues import block_bytes
+from burstproof.engine.cuda.plan.queues import block_bytes, lost_us
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
-from burstproof.engine.options import EngineOptions, SynapseMemory
+from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory
+from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
@@ -50,8 +52,8 @@ WIDE = {**VARIED_FRACTIONS, "delay_bursts": 1}
 @pytest.mark.parametrize(
     ("neurons", "synapses", "queued"),
     [
-        (2_900_000, INHIBITION, False),
-        (3 * _MILLION, INHIBITION, True),
+        (1_400_000, INHIBITION, False),
+        (1_500_000, INHIBITION, True),
         (20 * _MILLION, INHIBITION, True),
         (5 * _MILLION, DELAYS, False),
         (20 * _MILLION, DELAYS, False),
@@ -80,7 +82,10 @@ def test_queues_where_they_pay(neurons: int, synapses: dict[str, Any], queued: b
         assert (queues.owners - 1) * queues.span < neurons <= queues.owners * queues.span
         assert block_bytes(variant) <= _SHARED_BYTES
         assert variant.recalled == synapses.get("delay_bursts", 1)
-        assert queues.wide is any(synapses is fractions for fractions in (FRACTIONS, VARIED_FRACTIONS, WIDE))
+        if any(synapses is equal for equal in (INHIBITION, DELAYS)):
+            assert queues.entry_bits == 16
+        else:
+            assert queues.entry_bits == (32 if synapses is VARIED else 64)
 
 
 def test_parameters_of_their_own_do_not_matter_but_features_without_delays_do() -> None:
@@ -101,8 +106,7 @@ def test_few_contributions_are_places_where_words_have_no_room() -> None:
     assert queues is not None
     assert wide is not None
     assert few.variant.placed
-    assert not queues.wide
-    assert wide.wide
+    assert (queues.entry_bits, wide.entry_bits) == (32, 64)
     assert queues.bin_room > wide.bin_room
     assert queues.rows_put_off > wide.rows_put_off
     assert MemoryPlan.of(few).total_bytes < MemoryPlan.of(network).total_bytes
@@ -154,7 +158,7 @@ def test_a_bucket_has_room_for_a_sixteenth_of_all_synapses() -> None:
 def test_a_network_with_features_is_sized_as_one() -> None:
     row = Row(400, 0.2, synapses_per_neuron=5, kind="parameters")
     plain = row.network()
-    with mock.patch("burstproof.engine.cuda.plan.queues._LEAST_NEURONS", 1):
+    with mock.patch("burstproof.engine.cuda.plan.queues.MANY_NEURONS", 1):
         assert pack_network(plain, EngineOptions()).variant.queues is not None
         featured = pack_network(with_every_feature(plain, 1.0), EngineOptions())
     assert featured.variant.extras
@@ -171,9 +175,75 @@ def test_owners_take_turns_of_equal_length() -> None:
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_without_delays_narrow_sums_have_queues_too(bits: int) -> None:
     small = packed(_MILLION, weights=200.0)
-    for neurons, queued in ((2 * _MILLION, False), (3 * _MILLION, True)):
+    for neurons, queued in ((_MILLION, False), (2 * _MILLION, True)):
         sizes = replace(small.sizes, neurons=neurons, static_entries=neurons * _FAN)
         assert (sized(replace(small.variant, word=Word(bits)), sizes).queues is not None) is queued
+
+
+@pytest.mark.parametrize(
+    ("neurons", "rate", "queued"),
+    [
+        (_MILLION, 0.01, False),
+        (_MILLION, 0.02, True),
+        (_MILLION, 0.1, True),
+        (300_000, 0.1, True),
+        (190_000, 0.5, False),
+        (3 * _MILLION, 0.001, False),
+        (4 * _MILLION, 0.0001, True),
+    ],
+)
+def test_what_fires_decides_where_neurons_do_not(neurons: int, rate: float, queued: bool) -> None:
+    quiet = packed(neurons, weights=200.0)
+    network = quiet.firing(rate)
+    assert (network.variant.queues is not None) is queued
+    assert network.firing(quiet.sizes.firing_rate).variant == quiet.variant
+    has_a_choice = 200_000 <= neurons < 4 * _MILLION
+    assert not has_a_choice or lost_us(network.variant, 10, 10 * network.sizes.events) < 0
+    if neurons == _MILLION:
+        reason = "since a burst in which 10 % of the neurons fire has 10.0 M contributions"
+        assert choices_of(network).endswith(reason) is (rate == 0.1)
+
+
+def test_the_rate_that_is_expected_is_an_option() -> None:
+    network = Network(NeuronTable.build(8), SynapseTable.build(0, 1))
+    assert pack_network(network, EngineOptions()).sizes.firing_rate == 0.01
+    told = EngineOptions(cuda=CudaOptions(firing_rate=0.3))
+    assert pack_network(network, told).sizes.firing_rate == 0.3
+    for rate in (-0.1, 1.5, True, "x", float("nan")):
+        with pytest.raises(InputError, match="firing rate"):
+            CudaOptions(firing_rate=rate)  # type: ignore[arg-type]
+
+
+def test_a_layout_is_due_once_bursts_have_lost_what_it_costs() -> None:
+    """At 10 %, a million neurons lose 42.5 us a burst without queues; the other layout costs 2 x 0.02 s."""
+    regret, burst = Regret(packed(_MILLION, weights=200.0), 0.02), _MILLION // 10
+    regret.add(900, 900 * burst)
+    assert regret.better() is None
+    regret.add(100, 100 * burst)
+    better = regret.better()
+    assert better is not None
+    assert better.variant.queues is not None
+    assert better.sizes.firing_rate == 0.1
+    regret.add(100_000, 0)
+    assert regret.better() is None
+    back = Regret(better, 0.001)
+    back.add(1000, 1000)
+    quiet = back.better()
+    assert quiet is not None
+    assert quiet.variant.queues is None
+
+
+@pytest.mark.parametrize("neurons", [100_000, 20 * _MILLION])
+def test_a_layout_stays_where_there_is_no_other(neurons: int) -> None:
+    network = packed(neurons, weights=200.0)
+    for firings in (0, neurons):
+        regret = Regret(network, 0.0)
+        regret.add(100, 100 * firings)
+        assert regret.better() is None
+    fixed = replace(network.options, cuda=replace(network.options.cuda, block_size=256))
+    chosen = Regret(replace(packed(_MILLION, weights=200.0), options=fixed), 0.0)
+    chosen.add(10, 10 * _MILLION)
+    assert chosen.better() is None
 
 
 @pytest.mark.parametrize(("bits", "ring", "queued"), [(8, 3, False), (16, 3, False), (16, 17, False), (32, 3, True)])
