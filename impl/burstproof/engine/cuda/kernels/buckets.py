@@ -22,7 +22,7 @@ from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
 
 _AT_ONCE, _ROWS = 4, 2
-"""Entries that a thread loads of each of so many rows before it stores the first."""
+"""Entries that a thread loads of each of so many rows before it stores the first, and copies to a bucket at a time."""
 _TEAM = 2
 """Warps that copy the entries of one delay."""
 
@@ -78,20 +78,20 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 
 
 def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``order_rows(rows_here, begins, store, rows)``: the entries of rows into ``store``, in order of delay.
+    """``order_rows(rows_here, begins, total, store, rows)``: the entries of rows into ``store``, in order of delay.
 
-    Those of a delay of ``1 + age`` begin at ``begins[age]``. A warp takes two rows at a time. An entry is one number,
-    or two where contributions are a column.
+    Those of a delay of ``1 + age`` begin at ``begins[age]``; contributions that are a column lie ``total`` further on.
+    A warp takes two rows at a time. A delay is kept as it is loaded: to count it from 0 at once would be to wait.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
-    per_row, each = lists_kept(variant), np.uint32(1 + columns)
+    per_row, undelayed = lists_kept(variant), np.uint8(1)
     row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
     zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
 
-    def order_rows(rows_here: np.uint32, begins: Ids, store: Any, rows: Rows) -> None:
+    def order_rows(rows_here: np.uint32, begins: Ids, total: np.uint32, store: Any, rows: Rows) -> None:
         words, amounts = cuda.local.array(together, target), cuda.local.array(together, number)
-        ages = cuda.local.array(together, np.uint32)
+        delays = cuda.local.array(together, np.uint8)
         starts, lengths = cuda.local.array(_ROWS, offset), cuda.local.array(_ROWS, np.uint32)
         row = np.uint32(np.uint32(cuda.threadIdx.x) // warp)
         while row < rows_here:
@@ -107,22 +107,23 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
             while entry < longest:
                 for turn in range(together):
                     which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
-                    words[turn], amounts[turn], ages[turn] = target(0), number(0), zero
+                    words[turn], amounts[turn], delays[turn] = target(0), number(0), undelayed
                     if at < lengths[which]:
                         place = offset(starts[which] + offset(at))
                         words[turn] = read_once(rows.targets, place)
-                        ages[turn] = np.uint32(np.uint32(read_once(rows.delays, place)) - one)
+                        delays[turn] = read_once(rows.delays, place)
                         if columns:
                             amounts[turn] = read_once(rows.contributions, place)
                 for turn in range(together):
-                    age, at = ages[turn], np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
+                    age = np.uint32(np.uint32(delays[turn]) - one)
+                    at = np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
                     if age > zero:
                         own = np.uint32(np.uint32(row + np.uint32(turn // _AT_ONCE) * warps) << row_shift)
                         within = np.uint32(np.uint32(store[np.uint32(rows_here + own + age)]) + at)
-                        put = np.uint32(begins[age] + within * each)
+                        put = np.uint32(begins[age] + within)
                         store[put] = words[turn]
                         if columns:
-                            store[np.uint32(put + one)] = amounts[turn]
+                            store[np.uint32(put + total)] = amounts[turn]
                 entry = np.uint32(entry + np.uint32(_AT_ONCE * WARP))
             row = np.uint32(row + np.uint32(_ROWS) * warps)
 
@@ -130,33 +131,44 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 
 
 def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``copy_out(burst, begins, places, firsts, store, queue)``: what has been put in order, to the buckets with room.
+    """``copy_out(burst, begins, places, firsts, total, store, queue)``: what has been put in order, to the buckets.
 
     Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
-    ``firsts[i]`` on.
+    ``firsts[i]`` on, if it has those; ``total`` as for ``order_rows``.
     """
     columns, turns = in_columns(variant), bucket_turns(variant)[0]
     target, number = variant.target, variant.read_contribution
-    ages, each = np.uint32(variant.recalled), np.uint32(1 + columns)
-    one = np.uint32(1)
+    ages, one = np.uint32(variant.recalled), np.uint32(1)
     teams = np.uint32(max(1, threads // WARP // _TEAM))
     team_threads = np.uint32(threads if threads < _TEAM * WARP else _TEAM * WARP)
 
-    def copy_out(burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, store: Any, queue: Queues) -> None:
+    def copy_out(
+        burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, total: np.uint32, store: Any, queue: Queues
+    ) -> None:
+        words, amounts = cuda.local.array(_AT_ONCE, target), cuda.local.array(_AT_ONCE, number)
         thread = np.uint32(cuda.threadIdx.x)
         age = np.uint32(thread // team_threads + one)
         while age < ages:
-            count, first = places[age], firsts[age]
+            begin, first = begins[age], firsts[age]
+            count = np.uint32(max(first, min(np.uint32(first + places[age]), queue.bucket_room)) - first)
             bucket = np.uint64(np.uint64(np.uint32(burst + one + age) & turns) * np.uint64(queue.bucket_room))
             entry = np.uint32(thread % team_threads)
             while entry < count:
-                place, own = np.uint32(first + entry), np.uint32(begins[age] + entry * each)
-                if place < queue.bucket_room:
-                    queue.bucket_targets[np.uint64(bucket + np.uint64(place))] = target(store[own])
-                    if columns:
-                        amount = number(store[np.uint32(own + one)])
-                        queue.bucket_contributions[np.uint64(bucket + np.uint64(place))] = amount
-                entry = np.uint32(entry + team_threads)
+                for turn in range(_AT_ONCE):
+                    own = np.uint32(entry + np.uint32(turn) * team_threads)
+                    words[turn], amounts[turn] = target(0), number(0)
+                    if own < count:
+                        words[turn] = target(store[np.uint32(begin + own)])
+                        if columns:
+                            amounts[turn] = number(store[np.uint32(np.uint32(begin + own) + total)])
+                for turn in range(_AT_ONCE):
+                    own = np.uint32(entry + np.uint32(turn) * team_threads)
+                    if own < count:
+                        place = np.uint64(bucket + np.uint64(np.uint32(first + own)))
+                        queue.bucket_targets[place] = words[turn]
+                        if columns:
+                            queue.bucket_contributions[place] = amounts[turn]
+                entry = np.uint32(entry + np.uint32(_AT_ONCE) * team_threads)
             age = np.uint32(age + teams)
 
     return cuda.jit(device=True)(copy_out)  # type: ignore[no-any-return]
@@ -169,9 +181,9 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
     """
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
     copy_out, source_at = _make_copy_out(variant, threads), make_source_at(variant)
-    per_row, (_, count_turns), each = lists_kept(variant), bucket_turns(variant), np.uint32(1 + in_columns(variant))
+    per_row, (_, count_turns) = lists_kept(variant), bucket_turns(variant)
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
-    zero, one, per_row_kept = np.uint32(0), np.uint32(1), np.uint32(per_row + 1)
+    zero, one, per_row_kept, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
 
     def put_off(
         burst: np.uint32, latest: np.uint32, store: Any, network: Network, recall: Recall, rows: Rows, queue: Queues
@@ -179,6 +191,7 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
         places = cuda.shared.array(per_row, np.uint32)
         begins = cuda.shared.array(per_row, np.uint32)
         firsts = cuda.shared.array(per_row, np.uint32)
+        total = cuda.shared.array(1, np.uint32)
         thread, blocks, low = np.uint32(cuda.threadIdx.x), np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
         while low < latest:
             rows_here = min(np.uint32((latest - low + blocks - one) // blocks), most)
@@ -196,18 +209,20 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
             cuda.syncthreads()
             age = thread
             while age < ages:
-                begin = np.uint32(rows_here * per_row_kept)
+                begin = zero
                 for earlier in range(age):
-                    begin = np.uint32(begin + places[earlier] * each)
-                begins[age] = begin
+                    begin = np.uint32(begin + places[earlier])
+                begins[age] = np.uint32(rows_here * per_row_kept + begin)
+                if age == last:
+                    total[0] = np.uint32(begin + places[age])
                 if places[age] > zero:
                     due = np.uint32(np.uint32(burst + one + age) & count_turns)
                     firsts[age] = cuda.atomic.add(queue.bucket_counts, due, places[age])
                 age = np.uint32(age + block)
             cuda.syncthreads()
-            order_rows(rows_here, begins, store, rows)
+            order_rows(rows_here, begins, total[0], store, rows)
             cuda.syncthreads()
-            copy_out(burst, begins, places, firsts, store, queue)
+            copy_out(burst, begins, places, firsts, total[0], store, queue)
             low = np.uint32(low + rows_here * blocks)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]
