@@ -1,10 +1,11 @@
-"""Contributions that arrive later than in the next burst are put off to buckets, one for each burst to come.
+"""Contributions are put off to buckets, one for each burst to come.
 
 A row is read once, when its neuron fires: a block puts the entries of its rows in order of delay in shared memory, and
 then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's
-contributions by owner (``kernels.enqueue``) reads its bucket in one piece. The fired lists of the last bursts are kept
-all the same (``kernels.recall``): what has no room in a bucket is read from them, the whole burst, and so is the state
-between bursts.
+contributions by owner (``kernels.enqueue``) reads its bucket in one piece. What arrives in the next burst goes to a
+bucket of which every block has a part of its own, and sorts it at once; what has no room there goes to the FCL. The
+fired lists of the last bursts are kept all the same (``kernels.recall``): where a bucket had too little room, all of it
+is read from them, and so is the state between bursts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Ids, Network, Queues, Recall, Rows
+from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows, Steering
+from burstproof.engine.cuda.kernels.cells import make_deliver
+from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.places import make_read_once
+from burstproof.engine.cuda.kernels.queues import make_pack_entry, make_told, make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
@@ -62,7 +66,7 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
                 own = np.uint32(pair + np.uint32(turn) * block)
                 age = np.uint32(own & row_mask)
                 before[turn], after[turn] = zero, zero
-                if own < pairs and age > zero and age < ages:
+                if own < pairs and age < ages:
                     source = np.uint64(store[np.uint32(own >> row_shift)])
                     at = np.uint64(source * per_source + np.uint64(age))
                     before[turn] = np.uint32(recall.delay_starts[at])
@@ -84,7 +88,7 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     A warp takes two rows at a time. A delay is kept as it is loaded: to count it from 0 at once would be to wait.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
-    per_row, undelayed = lists_kept(variant), np.uint8(1)
+    per_row, nothing = lists_kept(variant), np.uint8(0)
     row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
     zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
@@ -107,7 +111,7 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
             while entry < longest:
                 for turn in range(together):
                     which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
-                    words[turn], amounts[turn], delays[turn] = target(0), number(0), undelayed
+                    words[turn], amounts[turn], delays[turn] = target(0), number(0), nothing
                     if at < lengths[which]:
                         place = offset(starts[which] + offset(at))
                         words[turn] = read_once(rows.targets, place)
@@ -117,7 +121,7 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
                 for turn in range(together):
                     age = np.uint32(np.uint32(delays[turn]) - one)
                     at = np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
-                    if age > zero:
+                    if delays[turn] != nothing:
                         own = np.uint32(np.uint32(row + np.uint32(turn // _AT_ONCE) * warps) << row_shift)
                         within = np.uint32(np.uint32(store[np.uint32(rows_here + own + age)]) + at)
                         put = np.uint32(begins[age] + within)
@@ -130,28 +134,47 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(order_rows)  # type: ignore[no-any-return]
 
 
-def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``copy_out(burst, begins, places, firsts, total, store, queue)``: what has been put in order, to the buckets.
+def _make_bypass(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
+    """``bypass(word, amount, fcl, queue)``: an entry of the next burst to the FCL, where its owner looks for it."""
+    told, pack, unpack = make_told(variant), make_pack_entry(queues), make_unpack_entry(variant, queues)
+    deliver, span, one = make_deliver(variant), np.uint32(queues.span), np.uint32(1)
+
+    def bypass(word: Any, amount: Any, fcl: Fcl, queue: Queues) -> None:
+        target, kept = told(word, amount)
+        owner = np.uint32(target // span)
+        _, contribution = unpack(pack(np.uint32(target - owner * span), kept), queue)
+        deliver(np.uint64(target), contribution, fcl)
+        queue.queue_spills[owner] = one
+
+    return cuda.jit(device=True)(bypass)  # type: ignore[no-any-return]
+
+
+def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``copy_out(burst, begins, places, firsts, total, store, fcl, queue)``: what is in order, to the buckets.
 
     Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
-    ``firsts[i]`` on, if it has those; ``total`` as for ``order_rows``.
+    ``firsts[i]`` on, if it has those; ``total`` as for ``order_rows``. Of age 0 they go to the block's own part, or
+    past it.
     """
-    columns, turns = in_columns(variant), bucket_turns(variant)[0]
-    target, number = variant.target, variant.read_contribution
-    ages, one = np.uint32(variant.recalled), np.uint32(1)
+    columns, turns, bypass = in_columns(variant), bucket_turns(variant)[0], _make_bypass(variant, queues)
+    own_part, target, number = make_own_part(variant), variant.target, variant.read_contribution
+    ages, one, zero = np.uint32(variant.recalled), np.uint32(1), np.uint32(0)
     teams = np.uint32(max(1, threads // WARP // _TEAM))
     team_threads = np.uint32(threads if threads < _TEAM * WARP else _TEAM * WARP)
 
     def copy_out(
-        burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, total: np.uint32, store: Any, queue: Queues
+        burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, total: np.uint32, store: Any, fcl: Fcl, queue: Queues
     ) -> None:
         words, amounts = cuda.local.array(_AT_ONCE, target), cuda.local.array(_AT_ONCE, number)
         thread = np.uint32(cuda.threadIdx.x)
-        age = np.uint32(thread // team_threads + one)
+        age = np.uint32(thread // team_threads)
         while age < ages:
             begin, first = begins[age], firsts[age]
-            count = np.uint32(max(first, min(np.uint32(first + places[age]), queue.bucket_room)) - first)
             bucket = np.uint64(np.uint64(np.uint32(burst + one + age) & turns) * np.uint64(queue.bucket_room))
+            room = queue.bucket_room
+            if age == zero:
+                bucket, room = own_part(queue)
+            count = np.uint32(max(first, min(np.uint32(first + places[age]), room)) - first)
             entry = np.uint32(thread % team_threads)
             while entry < count:
                 for turn in range(_AT_ONCE):
@@ -169,24 +192,53 @@ def _make_copy_out(variant: Variant, threads: int) -> Callable[..., Any]:
                         if columns:
                             queue.bucket_contributions[place] = amounts[turn]
                 entry = np.uint32(entry + np.uint32(_AT_ONCE) * team_threads)
+            entry = np.uint32(count + thread % team_threads)
+            while age == zero and entry < places[zero]:
+                amount = number(0)
+                if columns:
+                    amount = number(store[np.uint32(np.uint32(begin + entry) + total)])
+                bypass(target(store[np.uint32(begin + entry)]), amount, fcl, queue)
+                entry = np.uint32(entry + team_threads)
             age = np.uint32(age + teams)
 
     return cuda.jit(device=True)(copy_out)  # type: ignore[no-any-return]
 
 
-def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``put_off(burst, latest, store, ...)``: the rows of the burst's list, of ``latest``, to the later buckets.
+def make_own_part(variant: Variant) -> Callable[..., Any]:
+    """``own_part(queue)`` -> (uint64 first place, uint32 places) that a block has of the bucket of the next burst."""
+    buckets = np.uint64(lists_kept(variant))
 
-    All threads of the grid call it. ``store`` is shared memory as large as the bins.
+    def own_part(queue: Queues) -> Any:
+        room = np.uint32(queue.bucket_room // np.uint32(cuda.gridDim.x))
+        behind_all = np.uint64(buckets * np.uint64(queue.bucket_room))
+        return np.uint64(behind_all + np.uint64(cuda.blockIdx.x) * np.uint64(room)), room
+
+    return cuda.jit(device=True)(own_part)  # type: ignore[no-any-return]
+
+
+def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``put_off(burst, latest, store, kept, ...)``: the rows of the burst's list, of ``latest``, to the buckets.
+
+    All threads of the grid call it. ``store`` is shared memory as large as the bins; ``kept[0]``, at first 0, counts
+    what goes to the block's own part of the next burst's bucket, or past it.
     """
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
-    copy_out, source_at = _make_copy_out(variant, threads), make_source_at(variant)
-    per_row, (_, count_turns) = lists_kept(variant), bucket_turns(variant)
+    copy_out, source_at = _make_copy_out(variant, queues, threads), make_source_at(variant)
+    per_row, (_, count_turns), clamps = lists_kept(variant), bucket_turns(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
     zero, one, per_row_kept, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
 
     def put_off(
-        burst: np.uint32, latest: np.uint32, store: Any, network: Network, recall: Recall, rows: Rows, queue: Queues
+        burst: np.uint32,
+        latest: np.uint32,
+        store: Any,
+        kept: Ids,
+        steering: Steering,
+        network: Network,
+        recall: Recall,
+        rows: Rows,
+        fcl: Fcl,
+        queue: Queues,
     ) -> None:
         places = cuda.shared.array(per_row, np.uint32)
         begins = cuda.shared.array(per_row, np.uint32)
@@ -195,14 +247,16 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
         thread, blocks, low = np.uint32(cuda.threadIdx.x), np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
         while low < latest:
             rows_here = min(np.uint32((latest - low + blocks - one) // blocks), most)
-            cuda.syncthreads()
             age = thread
             while age < ages:
                 places[age] = zero
                 age = np.uint32(age + block)
             own = thread
             while own < rows_here:
-                store[own] = source_at(burst, np.uint32(low + own * blocks), network, recall)
+                source = source_at(burst, np.uint32(low + own * blocks), network, recall)
+                store[own] = source
+                if clamps and rows.clamped_sources[source] != 0:
+                    steering.control[CLAMPED] = 1
                 own = np.uint32(own + block)
             cuda.syncthreads()
             place_rows(rows_here, places, store, recall)
@@ -215,14 +269,17 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
                 begins[age] = np.uint32(rows_here * per_row_kept + begin)
                 if age == last:
                     total[0] = np.uint32(begin + places[age])
-                if places[age] > zero:
+                if age == zero:
+                    firsts[age], kept[0] = kept[0], np.uint32(kept[0] + places[age])
+                elif places[age] > zero:
                     due = np.uint32(np.uint32(burst + one + age) & count_turns)
                     firsts[age] = cuda.atomic.add(queue.bucket_counts, due, places[age])
                 age = np.uint32(age + block)
             cuda.syncthreads()
             order_rows(rows_here, begins, total[0], store, rows)
             cuda.syncthreads()
-            copy_out(burst, begins, places, firsts, total[0], store, queue)
+            copy_out(burst, begins, places, firsts, total[0], store, fcl, queue)
             low = np.uint32(low + rows_here * blocks)
+            cuda.syncthreads()
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
 """The kernel after a burst of a network with queues per owner: what arrives in the next burst goes into the queues.
 
 As with delays on the sender's side (``kernels.recall``), contributions come from the rows of the fired lists of the
-last bursts, each for one delay. Where delays above 1 are put off to buckets (``kernels.buckets``), they come from the
-rows of the last list, for delay 1, and from the bucket.
+last bursts, each for one delay. Where they are put off to buckets (``kernels.buckets``), this kernel does that first,
+and then reads the block's own part and the bucket of the next burst, or, if that had too little room, older lists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.np.numpy_support import from_dtype
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows, Steering, Turn
-from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_put_off, make_source_at
+from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off, make_source_at
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.queues import (
     divides,
@@ -109,33 +109,46 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     return cuda.jit(device=True)(sort_lists)  # type: ignore[no-any-return]
 
 
-def _make_sort_bucket(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_bucket(burst, count, counts, bins, fcl, queue)``: the ``count`` entries of a burst's bucket, into bins.
+def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sort_buckets(burst, count, kept, ...)``: what has been put off to the next burst, ``burst``, into bins.
 
-    All threads of the grid call it; each block takes a piece.
+    First the ``kept`` entries of the block's own part, then its piece of the ``count`` entries of the burst's bucket.
+    All threads of the grid call it.
     """
     sort_parts, (turns, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_turns(variant)
-    offset, number, one, lanes = variant.offset, variant.accumulator, np.uint32(1), np.uint32(WARP - 1)
+    own_part, offset, number = make_own_part(variant), variant.offset, variant.accumulator
+    zero, one, two, lanes = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(WARP - 1)
 
-    def sort_bucket(burst: np.uint32, count: np.uint32, counts: Ids, bins: Any, fcl: Fcl, queue: Queues) -> None:
+    def piece_of(burst: np.uint32, count: np.uint32, queue: Queues) -> Any:
+        blocks = np.uint32(cuda.gridDim.x)
+        share = np.uint32(np.uint32((count + blocks - one) // blocks + lanes) & ~lanes)
+        low = min(np.uint32(share * np.uint32(cuda.blockIdx.x)), count)
+        begin = np.uint64(np.uint64(burst & turns) * np.uint64(queue.bucket_room))
+        return np.uint64(begin + np.uint64(low)), min(share, np.uint32(count - low))
+
+    piece_of = cuda.jit(device=True)(piece_of)
+
+    def sort_buckets(
+        burst: np.uint32, count: np.uint32, kept: np.uint32, counts: Ids, bins: Any, fcl: Fcl, queue: Queues
+    ) -> None:
         first = cuda.shared.array(1, offset)
         end = cuda.shared.array(1, np.uint32)
         amount = cuda.shared.array(1, number)
-        blocks = np.uint32(cuda.gridDim.x)
-        share = np.uint32(np.uint32((count + blocks - one) // blocks + lanes) & ~lanes)
-        low = np.uint32(share * np.uint32(cuda.blockIdx.x))
-        if low >= count:
-            return
-        total = min(share, np.uint32(count - low))
-        if cuda.threadIdx.x == 0:
-            begin = np.uint64(np.uint64(burst & turns) * np.uint64(queue.bucket_room))
-            first[0], end[0], amount[0] = offset(begin + np.uint64(low)), total, number(0)
-        cuda.syncthreads()
-        targets, contributions = queue.bucket_targets, queue.bucket_contributions
-        sort_parts(total, one, first, end, amount, counts, bins, targets, contributions, fcl, queue)
-        cuda.syncthreads()
+        targets, contributions, piece = queue.bucket_targets, queue.bucket_contributions, zero
+        while piece < two:
+            begin, total = own_part(queue)
+            total = min(total, kept)
+            if piece == one:
+                begin, total = piece_of(burst, count, queue)
+            if cuda.threadIdx.x == 0:
+                first[0], end[0], amount[0] = offset(begin), total, number(0)
+            cuda.syncthreads()
+            if total > zero:
+                sort_parts(total, one, first, end, amount, counts, bins, targets, contributions, fcl, queue)
+            cuda.syncthreads()
+            piece = np.uint32(piece + one)
 
-    return cuda.jit(device=True)(sort_bucket)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(sort_buckets)  # type: ignore[no-any-return]
 
 
 def make_enqueue(variant: Variant) -> Callable[..., None]:
@@ -149,7 +162,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         bucket_turns(variant)[1],
     )
     fired_of, scan, empty_bins = make_fired_of(), make_scan(), make_empty_bins(variant, queues, threads)
-    sort_lists, sort_bucket = _make_sort_lists(variant, queues, threads), _make_sort_bucket(variant, queues, threads)
+    sort_lists, sort_buckets = _make_sort_lists(variant, queues, threads), _make_sort_buckets(variant, queues, threads)
     put_off = make_put_off(variant, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
     bins_kept, lists, warps = queues.owners, variant.recalled, max(1, threads // WARP)
@@ -163,6 +176,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         counts = cuda.shared.array(bins_kept, np.uint32)
         list_ends = cuda.shared.array(lists, np.uint32)
         totals = cuda.shared.array(warps, np.uint32)
+        kept = cuda.shared.array(1, np.uint32)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         own = thread
@@ -179,25 +193,30 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         if puts_off:
             waiting = queue.bucket_counts[coming & count_turns]
             if waiting <= queue.bucket_room:
-                lists_read = one
+                lists_read = zero
+            else:
+                waiting = zero
         if cuda.grid(1) == 0:
             recall.recalled_counts[burst & turns] = latest
             if puts_off:
                 queue.bucket_counts[burst & count_turns] = zero
         own = thread
         while own < lists_read:
-            length = latest
+            length = zero if puts_off else latest
             if own > zero:
                 length = recall.recalled_counts[np.uint32(burst - own) & turns]
             list_ends[own] = length
             own = np.uint32(own + block)
+        if thread == zero:
+            kept[0] = zero
         cuda.syncthreads()
-        scan(list_ends, lists_read, totals)
-        sort_lists(burst, lists_read, list_ends, counts, bins, steering, network, recall, rows, fcl, queue)
-        if puts_off and lists_read == one:
-            sort_bucket(coming, waiting, counts, bins, fcl, queue)
-        empty_bins(one, counts, bins, queue, fcl)
         if puts_off:
-            put_off(burst, latest, bins, network, recall, rows, queue)
+            put_off(burst, latest, bins, kept, steering, network, recall, rows, fcl, queue)
+        if lists_read > zero:
+            scan(list_ends, lists_read, totals)
+            sort_lists(burst, lists_read, list_ends, counts, bins, steering, network, recall, rows, fcl, queue)
+        if puts_off:
+            sort_buckets(coming, waiting, kept[0], counts, bins, fcl, queue)
+        empty_bins(one, counts, bins, queue, fcl)
 
     return enqueue

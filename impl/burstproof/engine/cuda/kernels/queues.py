@@ -285,7 +285,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
 
 
-def _make_told(variant: Variant) -> Callable[..., Any]:
+def make_told(variant: Variant) -> Callable[..., Any]:
     """``told(word, value)``: a target, and what the entry of a queue keeps of its contribution."""
     target_of, bits = make_target_of(variant), variant.target_bits
     shift, place_shift = np.int32(bits), np.uint32(bits)
@@ -313,7 +313,7 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
     slack = _SLACK if queues.bin_room > _LARGE_BIN else _LITTLE_SLACK
     brim = np.uint32(max(_unit(queues), int(queues.bin_room - mean - slack * mean**0.5)))
-    told = _make_told(variant)
+    told = make_told(variant)
 
     def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
         owners, places = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)

@@ -296,8 +296,9 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("queue_lengths", SPACING * variant.queues.owners)
         specs.add("queue_spills", variant.queues.owners)
         buckets = lists_kept(variant) if variant.queues.rows_put_off else 0
-        specs.add("bucket_targets", buckets * bucket_room(sizes, variant), dtype=variant.target)
-        amounts = 0 if variant.target_bits else buckets * bucket_room(sizes, variant)
+        with_own_parts = buckets + 1 if buckets else 0
+        specs.add("bucket_targets", with_own_parts * bucket_room(sizes, variant), dtype=variant.target)
+        amounts = 0 if variant.target_bits else with_own_parts * bucket_room(sizes, variant)
         specs.add("bucket_contributions", amounts, dtype=variant.column)
         specs.add("bucket_counts", 2 * buckets)
 
@@ -314,7 +315,7 @@ def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
     if variant.queues is None or not variant.queues.rows_put_off:
         return 0
     entry = 4 if variant.target_bits else 4 + np.dtype(variant.column).itemsize
-    within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // lists_kept(variant)
+    within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // (lists_kept(variant) + 1)
     return max(1, min(within, max(_LEAST_ROOM, -(-sizes.static_entries // _BUCKET_SHARE))))
 
 
