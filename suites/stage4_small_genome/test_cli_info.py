@@ -10,6 +10,8 @@ from burstproof.cli import info as info_module
 from burstproof.cli import plan as plan_module
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, plan_memory
+from burstproof.engine.cuda.plan.choices import choices_of
+from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.sources import load
@@ -99,6 +101,21 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     text = door("info", "--plan", SMALL).out
     assert all(len(line) <= 80 for line in text.splitlines()[1:])
     assert str(plan.total_bytes) in text
+
+
+@pytest.mark.requirement("BE-9", "BE-12")
+def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:
+    """In the words of a run's record; the CPU has no choice."""
+    arguments = ("info", "--plan", BUSY)
+    choices = door(*arguments, "--json").document["choices"]
+    assert choices == choices_of(pack_network(load(BUSY), EngineOptions()))
+    assert "since" in choices
+    text = door(*arguments).out
+    assert all(len(line) <= 80 for line in text.splitlines()[1:])
+    assert choices.replace("; ", " - ") in " ".join(text.split())
+    on_cpu = (*arguments, "--backend", "cpu")
+    assert door(*on_cpu, "--json").document["choices"] == ""
+    assert "and why" not in door(*on_cpu).out
 
 
 @pytest.mark.requirement("BE-9", "BE-10")
