@@ -80,6 +80,25 @@ def test_where_each_value_came_from(door: Door, monkeypatch: pytest.MonkeyPatch)
     assert document["config_file"].endswith("feagi_configuration.toml")
 
 
+THRESHOLDS = ("compute.auto_selection.gpu_min_neurons", "compute.auto_selection.gpu_min_firing_rate")
+
+
+def test_thresholds_are_shown_as_they_are_in_force(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them measured costs decide; one that is set puts the other in force, too."""
+
+    def shown() -> list[tuple[float | None, str]]:
+        found = {item["key"]: item for item in door("info", "--json").document["configuration"]}
+        return [(found[key]["value"], found[key]["origin"]) for key in THRESHOLDS]
+
+    costs = "measured costs decide; for WGPU"
+    assert shown() == [(None, f"{costs} 50000"), (None, f"{costs} 0.15")]
+    lines = [line.split(maxsplit=1) for line in door("info").out.splitlines() if line.startswith(THRESHOLDS)]
+    assert [line[1].split("  ")[0] for line in lines] == ["not set", "not set"]
+    variable = "BURSTPROOF_COMPUTE_AUTO_SELECTION_GPU_MIN_NEURONS"
+    monkeypatch.setenv(variable, "1000")
+    assert shown() == [(1000, f"environment variable {variable}"), (0.15, "default")]
+
+
 def test_a_faulty_configuration_is_one_clear_error(door: Door) -> None:
     Path("mine.toml").write_text("[cuda]\nstream_cuont = 2\n", "utf-8")
     answer = door("info", "--config", "mine.toml")
