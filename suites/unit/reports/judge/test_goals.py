@@ -66,7 +66,7 @@ def test_another_program_that_the_run_timed_takes_the_place_of_older_figures() -
     assert row.sources == "brainevent: 45 µs (this run)"
     (line,) = (line for line in goal_lines([row]) if line.startswith(MILLION))
     assert "15.03 µs (3×)" in line
-    assert "45 µs brainevent (this run)" in line
+    assert "  45 µs brainevent  " in line
     assert row_of(record_of(14.8)).other_from.startswith("elsewhere")
 
 
@@ -101,6 +101,32 @@ def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert sum(line.strip().split(" ")[1:4] == ["goals", "not", "measured:"] for line in said.splitlines()) == 1
     every = printed(capsys, "goals", folder, "--all")
     assert all(row.row in every for row in rows)
+
+
+@pytest.mark.parametrize("run", ["h200-owners", "h200", "h200-x4"])
+def test_the_table_fits_160_columns(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a whole run with every figure in it."""
+    folder = Path(__file__).parents[4] / "reports" / "baselines" / run
+    table = printed(capsys, "goals", folder).partition("\n\n")[0].splitlines()
+    assert table[0].split() == " ".join(HEADS).split()
+    assert len(table) > 8
+    assert max(map(len, table)) <= 160
+
+
+def test_what_cells_mean_is_said_once_below_the_table() -> None:
+    """Where figures of others come from, and why a figure counts for nothing, each once however many rows have it."""
+    row = row_of(record_of(14.8))
+    wrong = replace(row, row="x" * 80, verdict="FAIL", doubt="the result was not right")
+    lines = goal_table([row, row, wrong])
+    assert [line.endswith("PASS") for line in lines[1:3]] == [True, True]
+    assert lines[3] == "x" * 80
+    assert lines[4].startswith("   ")
+    assert lines[4].endswith("  FAIL [2]")
+    assert all("51.2 µs brainevent [1]  " in lines[place] for place in (1, 2, 4))
+    assert lines[-2:] == [f"[1] {row.other_from}", "[2] the result was not right"]
+    assert sum("share: " in line for line in lines) == 1
+    of_many = goal_table([replace(row, measured="0.85, worst of 3", against_other="")])
+    assert "  0.85 of 3  " in of_many[1]
 
 
 def printed(capsys: pytest.CaptureFixture[str], action: str, *arguments: object) -> str:
@@ -175,7 +201,8 @@ def test_lines_are_aligned() -> None:
     lines = goal_table(goal_rows(record_of(14.8)))
     assert lines[0].split() == " ".join(HEADS).split()
     place = lines[0].index("verdict")
-    assert {line[place - 2 : place] for line in lines[1:]} == {"  "}
+    rows = [line for line in lines[1 : lines.index("")] if len(line) > place]
+    assert {line[place - 2 : place] for line in rows} == {"  "}
     (line,) = (line for line in lines if line.startswith(f"{MILLION} "))
     assert line.endswith("PASS")
     assert "15.03 µs (3.4×)" in line
