@@ -9,7 +9,7 @@ from reports.judge.goals import GoalRow, goal_rows, open_goals, unjudged
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
-from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
+from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace, unknown_ids
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
 from reports.rows import Row, measurement_rows
 from reports.values import units
@@ -18,6 +18,7 @@ from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
 _TILES, _FEW_GOALS = 8, 14
+_LONGEST_REASON = 80
 _LATENCY, _PARITY = "burst.latency", "parity."
 
 
@@ -97,6 +98,9 @@ class View:
         Whether results were right, in a sentence.
     headline : tuple of GoalRow
         Performance for the first screen.
+    skipped : str
+        How many cases were skipped, and the most frequent reasons in short; empty if none was. What the plan left out
+        is counted beside it.
     skips : tuple of (str, list of str)
         Reasons with the cases skipped for them.
     gaps : tuple of (str, list of TraceRow)
@@ -122,6 +126,7 @@ class View:
     headline: tuple[GoalRow, ...]
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
+    skipped: str
     skips: tuple[tuple[str, list[str]], ...]
     gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
@@ -179,6 +184,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         headline=_headline(goals),
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
+        skipped=_skipped(record.cases),
         skips=_skips(record.cases),
         gaps=_gaps(rows),
         goals=shown,
@@ -274,6 +280,15 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
         found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
     findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
     return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
+
+
+def _skipped(cases: Iterable[CaseResult]) -> str:
+    """Why cases were skipped that the plan holds, in a line."""
+    found = [case for case in cases if case.outcome is Outcome.SKIPPED and not is_left_out(case)]
+    if not found:
+        return ""
+    why = reasons(found, longest=_LONGEST_REASON).removesuffix(".")
+    return f"{units.counted(len(found), 'case')} skipped: {why}."
 
 
 def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:

@@ -202,6 +202,21 @@ def test_a_pass_with_skips_says_so_in_the_verdict() -> None:
     assert "of what ran" not in "".join(Page(render(whole)).text)
 
 
+def test_the_first_screen_says_why_cases_were_skipped() -> None:
+    """Above everything else that can be scrolled to: number, three reasons in short, and a link to all of them."""
+    record = sample_record(gpu=False, faults=False)
+    why = ["no browser", "too little memory " + "of the host " * 9, "no second GPU", "no adapter", "thorough plan: slow"]
+    cases = [CaseResult(f"a::{n}", "stage2", (), Outcome.SKIPPED, why[n % 5]) for n in range(5 * 5 - 2)]
+    text = render(replace(record, cases=(*cases, cases[0]), judgements=()))
+    header = text[: text.index("<nav")]
+    line = "20 cases skipped: no browser (6); too little memory of the host of the host of the host of the host of "
+    assert f"{line}the host … (5); no second GPU (5); and 1 other reason." in header
+    assert '<a href="#not-run">' in header
+    assert text.index('id="not-run"') < text.index(why[3], len(header))
+    whole = replace(record, cases=tuple(case for case in record.cases if case.outcome is Outcome.PASSED))
+    assert "#not-run" not in render(whole)
+
+
 def test_gates_closed_for_one_cause_are_one_reason() -> None:
     gates = ["gate gpu is closed: no driver here."] * 3 + ["gate nvml is closed: no driver here."]
     cases = [CaseResult(f"a::{n}", "stage2", (), Outcome.SKIPPED, reason) for n, reason in enumerate(gates)]
