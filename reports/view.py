@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.evidence import Evidence, evidence_of
 from reports.judge.goals import GoalRow, goal_rows, open_goals, unjudged
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
 from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace, unknown_ids
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
-from reports.rows import Row, measurement_rows
+from reports.rows import Line, Row, lines_of, measurement_rows
 from reports.values import units
 from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
@@ -56,10 +58,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Group:
-    """Measurements of one name, the worst verdict first."""
+    """Measurements of one name, the worst verdict first, and as lines of a table."""
 
     name: str
     rows: tuple[Row, ...]
+    lines: tuple[Line, ...]
     counts: tuple[tuple[str, int], ...]
 
 
@@ -111,6 +114,8 @@ class View:
         Reasons with the goals that were not measured for them.
     latency, parity, others : tuple
         The measurements, each in one of them.
+    usual_telemetry : mapping
+        What was sampled beside most of the measurements; their rows show what differs from it.
     unjudged : tuple of (Target, str)
         Targets that nothing in this run was held against, and why.
     """
@@ -132,12 +137,14 @@ class View:
     goals: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
     goals_open: tuple[tuple[str, tuple[GoalRow, ...]], ...]
-    latency: tuple[Row, ...]
+    latency: tuple[Line, ...]
     parity: tuple[Group, ...]
     others: tuple[Family, ...]
     telemetry: tuple[Row, ...]
+    usual_telemetry: Mapping[str, str]
     unjudged: tuple[tuple[Target, str], ...]
     trace: tuple[TraceRow, ...]
+    evidence: Evidence
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
     gpus: tuple[Mapping[str, str], ...]
@@ -168,6 +175,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
+    sampled = [row for row in every if row.telemetry]
     goals = goal_rows(record, known)
     measured = [goal for goal in goals if goal.is_measured]
     few = len(measured) <= _FEW_GOALS
@@ -190,12 +198,14 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         goals=shown,
         goals_met=tuple(goal for goal in measured if goal not in shown),
         goals_open=open_goals(goals),
-        latency=tuple(latency),
+        latency=lines_of(latency),
         parity=_groups(parity),
         others=_families(others),
-        telemetry=tuple(row for row in every if row.telemetry),
+        telemetry=tuple(sampled),
+        usual_telemetry=_usual([row.telemetry for row in sampled]),
         unjudged=unjudged(record, known),
         trace=rows,
+        evidence=evidence_of(rows),
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
@@ -247,7 +257,8 @@ def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
 def _group(name: str, rows: list[Row]) -> Group:
     verdicts = [row.verdict for row in rows]
     counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST if verdict in verdicts)
-    return Group(name, tuple(sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))), counts)
+    ordered = tuple(sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict)))
+    return Group(name, ordered, lines_of(ordered), counts)
 
 
 def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
@@ -300,6 +311,16 @@ def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
             kind = left_out if is_left_out(case) else found
             kind.setdefault(case.reason or "no reason given", []).append(case.case)
     return tuple(item for kind in (found, left_out) for item in sorted(kind.items(), key=lambda item: -len(item[1])))
+
+
+def _usual(found: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Of what all have, by name, the value that most of them have, if several do."""
+    named: dict[str, Counter[str]] = {}
+    for one in found:
+        for name, value in one.items():
+            named.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in named.items() if values.total() == len(found)}
+    return {name: value for name, (value, count) in most.items() if count > max(1, len(found) / 2)}
 
 
 def _gaps(rows: Iterable[TraceRow]) -> tuple[tuple[str, list[TraceRow]], ...]:
