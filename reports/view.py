@@ -19,7 +19,7 @@ from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
-_TILES, _FEW_GOALS = 8, 14
+_TILES, _FEW_GOALS, _MOST_GOALS = 8, 14, 24
 _LONGEST_REASON = 80
 _LATENCY, _PARITY = "burst.latency", "parity."
 
@@ -108,8 +108,8 @@ class View:
         Reasons with the cases skipped for them.
     gaps : tuple of (str, list of TraceRow)
         Reasons with the requirements that are not proven for them.
-    goals, goals_met : tuple of GoalRow
-        The table: what is shown at once, and what is folded since it was met.
+    goals, goals_more, goals_met : tuple of GoalRow
+        The table: what is shown at once, what is folded since the table would be long, and since it was met.
     goals_open : tuple of (str, tuple of GoalRow)
         Reasons with the goals that were not measured for them.
     latency, parity, others : tuple
@@ -135,6 +135,7 @@ class View:
     skips: tuple[tuple[str, list[str]], ...]
     gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
+    goals_more: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
     goals_open: tuple[tuple[str, tuple[GoalRow, ...]], ...]
     latency: tuple[Line, ...]
@@ -195,7 +196,8 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         skipped=_skipped(record.cases),
         skips=_skips(record.cases),
         gaps=_gaps(rows),
-        goals=shown,
+        goals=shown[:_MOST_GOALS],
+        goals_more=shown[_MOST_GOALS:],
         goals_met=tuple(goal for goal in measured if goal not in shown),
         goals_open=open_goals(goals),
         latency=lines_of(latency),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from reports.judge.verdict import judge_cases
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord, StageRun
+from reports.view import build_view
 from stages.console import closing
+from suites.support.report_page import Page
 from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3", "ST-6")
@@ -227,6 +230,18 @@ def test_it_stands_on_top_of_the_performance_section() -> None:
     section = text[text.index('id="latency"') : text.index('id="parity"')]
     assert section.index("51.2 µs brainevent") < section.index("Every latency")
     assert "This run measured none of the goals." in render(replace(record_of(14.8), cases=(), judgements=()))
+
+
+def test_a_long_table_is_folded_and_keeps_every_goal() -> None:
+    """A run with 56 latencies and missed goals shows 24 of them; the fold says what the verdicts of the others are."""
+    record = load_run(Path(__file__).parents[4] / "reports" / "baselines" / "h200-owners")
+    view = build_view(record)
+    assert (len(view.goals), len(view.goals_more), len(view.goals_met)) == (24, 32, 15)
+    assert {*view.goals, *view.goals_more, *view.goals_met} == {row for row in goal_rows(record) if row.is_measured}
+    text = "".join(Page(render(record)).text)
+    fold = re.search(r"32 more of them: \S AMBIGUOUS 1 \S FAIL 25 \S PASS 6\n", text)
+    assert fold
+    assert all(row.row in text[fold.end() :] for row in view.goals_more)
 
 
 def test_figures_of_others_are_checked_on_the_way_in() -> None:
