@@ -153,6 +153,7 @@ def describe(comparison: Comparison) -> str:
     shown, steady = folded(comparison)
     usual = usual_reason(comparison)
     lines = [sentence(comparison), *machine_lines(comparison)]
+    lines += [f"  {line}" for line in apart_lines(comparison)]
     lines += [f"  {line}" for line in usual_lines(comparison)]
     lines += [f"  {line}" for line in thermometer_lines(comparison)]
     lines += [f"  now fails: {case.case} ({case.before.value} → {case.after.value})" for case in comparison.worse_cases]
@@ -191,6 +192,12 @@ def machine_lines(comparison: Comparison) -> list[str]:
     return [f"  old: {base.label} on {base.machine.label}", f"  new: {new.label} on {new.machine.label}"]
 
 
+def apart_lines(comparison: Comparison) -> list[str]:
+    """The stages that only one side was asked for, a line a side."""
+    sides = zip(comparison.apart, ("old", "new"), strict=True)
+    return [f"{units.listed(stages)} only in the {side} run: not compared" for stages, side in sides if stages]
+
+
 def finding_lines(findings: Sequence[Finding], named: int) -> list[str]:
     """Each kind of finding in one line, the first few by name."""
     kinds: dict[str, list[str]] = {}
@@ -218,7 +225,8 @@ def markdown(comparison: Comparison) -> str:
     usual = usual_reason(comparison)
     top = [f"**{_cell(sentence(comparison))}**", ""]
     top += [f"- {_cell(line.strip())}" for line in machine_lines(comparison)]
-    top += [f"- {_cell(line)}" for line in (*usual_lines(comparison), *thermometer_lines(comparison))]
+    said = (*apart_lines(comparison), *usual_lines(comparison), *thermometer_lines(comparison))
+    top += [f"- {_cell(line)}" for line in said]
     if comparison.worse_cases:
         names = "; ".join(case.case for case in comparison.worse_cases[:3])
         top.append(f"- now fail: {len(comparison.worse_cases)}: {_cell(names)}")

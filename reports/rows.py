@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.braces import braced
 from reports.judge.statistics import interval_of
 from reports.judge.targets import Target, load_targets
 from reports.judge.verdict import FLOOR_CONDITION, worst
@@ -41,6 +42,31 @@ class Row:
     note: str
     telemetry: Mapping[str, str]
     sort_key: tuple[str, str, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Rows that say the same under different conditions, as one line of a table; ``row`` is the first of them."""
+
+    row: Row
+    conditions: tuple[str, ...]
+
+    @property
+    def in_short(self) -> tuple[str, ...]:
+        """The conditions in as few texts as stand for them."""
+        return braced(self.conditions, ", ")
+
+
+def lines_of(rows: Iterable[Row]) -> tuple[Line, ...]:
+    """The rows as lines, in the order of their first ones; a row with samples has a line of its own."""
+    found: dict[tuple[object, ...], list[Row]] = {}
+    for place, row in enumerate(rows):
+        limits = tuple(
+            (limit.verdict, limit.text, limit.reason, limit.target and limit.target.id) for limit in row.limits
+        )
+        told = row.name, row.subject, row.value, row.interval, limits, row.verdict, row.note, row.samples and place
+        found.setdefault(told, []).append(row)
+    return tuple(Line(same[0], tuple(row.conditions for row in same)) for same in found.values())
 
 
 def measurement_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[Row, ...]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reports.evidence import Evidence, evidence_of
 from reports.judge.goals import GoalRow, goal_rows, open_goals, unjudged
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
-from reports.judge.trace import Status, TraceRow, is_left_out, status_text, trace, unknown_ids
+from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace, unknown_ids
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
-from reports.rows import Row, measurement_rows
+from reports.rows import Line, Row, lines_of, measurement_rows
 from reports.values import units
 from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
 
-_TILES, _FEW_GOALS = 8, 14
+_TILES, _FEW_GOALS, _MOST_GOALS = 8, 14, 24
+_LONGEST_REASON = 80
 _LATENCY, _PARITY = "burst.latency", "parity."
 
 
@@ -55,10 +58,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Group:
-    """Measurements of one name, the worst verdict first."""
+    """Measurements of one name, the worst verdict first, and as lines of a table."""
 
     name: str
     rows: tuple[Row, ...]
+    lines: tuple[Line, ...]
     counts: tuple[tuple[str, int], ...]
 
 
@@ -97,16 +101,21 @@ class View:
         Whether results were right, in a sentence.
     headline : tuple of GoalRow
         Performance for the first screen.
+    skipped : str
+        How many cases were skipped, and the most frequent reasons in short; empty if none was. What the plan left out
+        is counted beside it.
     skips : tuple of (str, list of str)
         Reasons with the cases skipped for them.
     gaps : tuple of (str, list of TraceRow)
         Reasons with the requirements that are not proven for them.
-    goals, goals_met : tuple of GoalRow
-        The table: what is shown at once, and what is folded since it was met.
+    goals, goals_more, goals_met : tuple of GoalRow
+        The table: what is shown at once, what is folded since the table would be long, and since it was met.
     goals_open : tuple of (str, tuple of GoalRow)
         Reasons with the goals that were not measured for them.
     latency, parity, others : tuple
         The measurements, each in one of them.
+    usual_telemetry : mapping
+        What was sampled beside most of the measurements; their rows show what differs from it.
     unjudged : tuple of (Target, str)
         Targets that nothing in this run was held against, and why.
     """
@@ -122,17 +131,21 @@ class View:
     headline: tuple[GoalRow, ...]
     stages: tuple[StageCard, ...]
     findings: tuple[Finding, ...]
+    skipped: str
     skips: tuple[tuple[str, list[str]], ...]
     gaps: tuple[tuple[str, list[TraceRow]], ...]
     goals: tuple[GoalRow, ...]
+    goals_more: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
     goals_open: tuple[tuple[str, tuple[GoalRow, ...]], ...]
-    latency: tuple[Row, ...]
+    latency: tuple[Line, ...]
     parity: tuple[Group, ...]
     others: tuple[Family, ...]
     telemetry: tuple[Row, ...]
+    usual_telemetry: Mapping[str, str]
     unjudged: tuple[tuple[Target, str], ...]
     trace: tuple[TraceRow, ...]
+    evidence: Evidence
     unknown_ids: tuple[str, ...]
     hardware: tuple[tuple[str, str], ...]
     gpus: tuple[Mapping[str, str], ...]
@@ -163,6 +176,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
     latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
+    sampled = [row for row in every if row.telemetry]
     goals = goal_rows(record, known)
     measured = [goal for goal in goals if goal.is_measured]
     few = len(measured) <= _FEW_GOALS
@@ -179,17 +193,21 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         headline=_headline(goals),
         stages=tuple(_stage_cards(record)),
         findings=_findings(record),
+        skipped=_skipped(record.cases),
         skips=_skips(record.cases),
         gaps=_gaps(rows),
-        goals=shown,
+        goals=shown[:_MOST_GOALS],
+        goals_more=shown[_MOST_GOALS:],
         goals_met=tuple(goal for goal in measured if goal not in shown),
         goals_open=open_goals(goals),
-        latency=tuple(latency),
+        latency=lines_of(latency),
         parity=_groups(parity),
         others=_families(others),
-        telemetry=tuple(row for row in every if row.telemetry),
+        telemetry=tuple(sampled),
+        usual_telemetry=_usual([row.telemetry for row in sampled]),
         unjudged=unjudged(record, known),
         trace=rows,
+        evidence=evidence_of(rows),
         unknown_ids=unknown_ids(record),
         hardware=tuple(_flat({key: value for key, value in record.hardware.items() if key != "gpus"})),
         gpus=_gpus(record.hardware.get("gpus")),
@@ -241,7 +259,8 @@ def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
 def _group(name: str, rows: list[Row]) -> Group:
     verdicts = [row.verdict for row in rows]
     counts = tuple((verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST if verdict in verdicts)
-    return Group(name, tuple(sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict))), counts)
+    ordered = tuple(sorted(rows, key=lambda row: WORST_FIRST.index(row.verdict)))
+    return Group(name, ordered, lines_of(ordered), counts)
 
 
 def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
@@ -276,6 +295,15 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
+def _skipped(cases: Iterable[CaseResult]) -> str:
+    """Why cases were skipped that the plan holds, in a line."""
+    found = [case for case in cases if case.outcome is Outcome.SKIPPED and not is_left_out(case)]
+    if not found:
+        return ""
+    why = reasons(found, longest=_LONGEST_REASON).removesuffix(".")
+    return f"{units.counted(len(found), 'case')} skipped: {why}."
+
+
 def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
     """Skipped cases by reason, each reason once; what the plan leaves out comes last."""
     found: dict[str, list[str]] = {}
@@ -285,6 +313,16 @@ def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
             kind = left_out if is_left_out(case) else found
             kind.setdefault(case.reason or "no reason given", []).append(case.case)
     return tuple(item for kind in (found, left_out) for item in sorted(kind.items(), key=lambda item: -len(item[1])))
+
+
+def _usual(found: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Of what all have, by name, the value that most of them have, if several do."""
+    named: dict[str, Counter[str]] = {}
+    for one in found:
+        for name, value in one.items():
+            named.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in named.items() if values.total() == len(found)}
+    return {name: value for name, (value, count) in most.items() if count > max(1, len(found) / 2)}
 
 
 def _gaps(rows: Iterable[TraceRow]) -> tuple[tuple[str, list[TraceRow]], ...]:

@@ -26,6 +26,9 @@ CONFIG_FILE = "feagi_configuration.toml"
 
 ENVIRONMENT_PREFIX = "BURSTPROOF_"
 
+THRESHOLDS = ("compute.auto_selection.gpu_min_neurons", "compute.auto_selection.gpu_min_firing_rate")
+"""Keys that decide about every GPU together once one of them is set; until then they decide about WGPU alone."""
+
 Value = bool | int | float | str
 
 
@@ -95,6 +98,11 @@ class Configuration:
     cuda: Cuda = field(default_factory=Cuda)
     file: Path | None = None
     origins: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_thresholds(self) -> bool:
+        """Whether ``THRESHOLDS`` are in force: one of them is set."""
+        return any(key in self.origins for key in THRESHOLDS)
 
     def settings(self) -> tuple[Setting, ...]:
         """Every key with value and origin, in the order of the tables."""

@@ -22,7 +22,14 @@ from reports.judge.difference import (
     runs_difference,
 )
 from reports.judge.direction import lower_is_better
-from reports.judge.findings import CaseChange, Finding, case_changes, environment_differences, find_all
+from reports.judge.findings import (
+    CaseChange,
+    Finding,
+    case_changes,
+    environment_differences,
+    find_all,
+    stages_apart,
+)
 from reports.judge.pairing import Figure, Key, figures, samples_of, words
 from reports.judge.thermometer import Kind, thermometer_kind
 from reports.judge.variation import Variation, pair_difference, seen_variation
@@ -121,7 +128,8 @@ class Row:
 class Comparison:
     """Two sides held against each other; ``rows`` are sorted by the size of their change, the largest first.
 
-    ``confirms`` says whether the runs can confirm a change: several a side, in turns, on one machine.
+    ``confirms`` says whether the runs can confirm a change: several a side, in turns, on one machine. ``apart`` has the
+    stages that only the old side, and only the new side, was asked for.
     """
 
     base: Side
@@ -135,6 +143,7 @@ class Comparison:
     noise: float
     any_machine: bool
     confirms: bool
+    apart: tuple[tuple[str, ...], tuple[str, ...]]
 
     @property
     def counts(self) -> bool:
@@ -230,6 +239,7 @@ def compare(
         noise,
         any_machine,
         judge.confirms,
+        stages_apart(base, new),
     )
 
 

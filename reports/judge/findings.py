@@ -45,8 +45,32 @@ class CaseChange:
 def find_all(
     base: Sequence[RunRecord], new: Sequence[RunRecord], old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]
 ) -> tuple[Finding, ...]:
-    """Everything to be named; ``old`` and ``fresh`` are the figures of the two sides."""
-    return (*_cases(base, new), *_unpaired(old, fresh), *_doubtful(old, fresh), *_targets(base, new))
+    """Everything to be named; ``old`` and ``fresh`` are the figures of the two sides.
+
+    Cases and figures of a stage that the other side never asked for are none of it (:func:`stages_apart`).
+    """
+    for_old, for_new = stages_apart(base, new)
+    apart, come = _cases_of(base, for_old), _cases_of(new, for_new)
+    old = {key: figure for key, figure in old.items() if figure.case not in apart}
+    fresh = {key: figure for key, figure in fresh.items() if figure.case not in come}
+    return (*_cases(base, new, apart), *_unpaired(old, fresh), *_doubtful(old, fresh), *_targets(base, new))
+
+
+def stages_apart(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Stages with cases that only one side asked for: those of ``base``, and those of ``new``.
+
+    A run that names no stage asks for all of them: what it lacks of another run's vanished.
+    """
+    return _not_asked(base, new), _not_asked(new, base)
+
+
+def _not_asked(mine: Sequence[RunRecord], other: Sequence[RunRecord]) -> tuple[str, ...]:
+    stages = dict.fromkeys(case.stage for record in mine for case in record.cases)
+    return tuple(name for name in stages if all(record.asked and name not in record.asked for record in other))
+
+
+def _cases_of(records: Sequence[RunRecord], stages: Sequence[str]) -> set[str]:
+    return {case.case for record in records for case in record.cases if case.stage in stages}
 
 
 def case_changes(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[CaseChange, ...]:
@@ -74,11 +98,12 @@ def _verdicts(records: Sequence[RunRecord]) -> dict[str, Verdict]:
     return {case: worst(verdicts) for case, verdicts in found.items()}
 
 
-def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Finding]:
+def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], apart: set[str]) -> Iterable[Finding]:
     before, after = _verdicts(base), _verdicts(new)
     for case, verdict in before.items():
         if case not in after:
-            yield Finding("case disappeared", case)
+            if case not in apart:
+                yield Finding("case disappeared", case)
         elif verdict in _GOOD and after[case] is Verdict.SKIPPED:
             yield Finding("PASS became SKIPPED", case)
 

@@ -18,8 +18,17 @@ NOT_MEASURED = "not measured"
 HERE = "this run"
 """Where the figure of another program comes from if the run timed it, too."""
 
+_WORST_OF = ", worst of "
 _RESIDENT = "device-resident"
-HEADS = ("row", "best other", "goal", "measured", "floor", "of floor", "verdict")
+HEADS = ("figure", "best other", "goal", "measured", "floor", "share", "verdict")
+_NAME_WIDTH = 70
+"""A longer name has a line of its own, above its figures."""
+
+_READING = (
+    "best other: timed by this run where no note says otherwise",
+    "measured: in brackets how many times as fast as the best other; of n: the worst of n figures",
+    "floor: what the hardware cannot beat; share: how much of what it allows was reached; without: no floor is known",
+)
 _GOALS_OF = ("burst.latency", "burst.scaled")
 _PEERS = "peer.latency"
 _SAME_WORK = ("neurons", "synapses_per_neuron", "firing_rate", "kind", "connectivity", "device")
@@ -177,23 +186,29 @@ def goal_lines(rows: Sequence[GoalRow]) -> list[str]:
 
 
 def goal_table(rows: Iterable[GoalRow]) -> list[str]:
-    """The table as text, one line per goal, columns aligned; empty without rows."""
-    cells = [_cells(row) for row in rows]
-    if not cells:
+    """The table as text, columns aligned, and below it what its cells mean, each note once; empty without rows."""
+    notes: dict[str, str] = {}
+    lines = [line for row in rows for line in _lines(row, notes)]
+    if not lines:
         return []
-    widths = [max(map(len, column)) for column in zip(HEADS, *cells, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (HEADS, *cells)
-    ]
+    widths = [max(map(len, column)) for column in zip(HEADS, *(line for line in lines if len(line) > 1), strict=True)]
+    table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in (HEADS, *lines)]
+    return [*table, "", *_READING, *(f"{mark} {text}" for text, mark in notes.items())]
 
 
-def _cells(row: GoalRow) -> tuple[str, ...]:
+def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
+    """Cells of a goal: one line, or the name alone and a line without it; ``notes`` grows by those it refers to."""
+
+    def noted(cell: str, note: str) -> str:
+        return f"{cell} {notes.setdefault(note, f'[{len(notes) + 1}]')}" if cell and note else cell
+
     beside = row.other_from == HERE and not row.is_latency
-    measured = f"{row.measured} ({row.against_other})" if row.against_other and not beside else row.measured
-    other = f"{row.other} ({row.other_from})" if row.other else ""
-    cells = row.row, other, row.goal, measured, row.floor, row.of_floor, row.decided
-    return tuple(cell or "-" for cell in cells)
+    measured = row.measured.replace(_WORST_OF, " of ")
+    measured += f" ({row.against_other})" if row.against_other and not beside else ""
+    other = noted(row.other, "" if row.other_from == HERE else row.other_from)
+    cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.verdict, row.doubt)
+    figures = tuple(cell or "-" for cell in cells)
+    return [(row.row, *figures)] if len(row.row) <= _NAME_WIDTH else [(row.row,), ("", *figures)]
 
 
 def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
@@ -258,7 +273,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     return replace(
         row,
         measured=("missing" if value is None else units.fitting(value, target.unit))
-        + ("" if row.is_latency or count == 1 else f", worst of {count}"),
+        + ("" if row.is_latency or count == 1 else f"{_WORST_OF}{count}"),
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),

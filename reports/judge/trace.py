@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -133,22 +134,26 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[
     return f"{units.counted(len(bearing), 'case')} bear on it, none proves it" if bearing else "no case bears on it"
 
 
-def reasons(skipped: list[CaseResult], most: int = 3) -> str:
+def reasons(skipped: Sequence[CaseResult], most: int = 3, longest: int | None = None) -> str:
     """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several.
 
-    Gates that are closed for one cause count as one reason.
+    Gates that are closed for one cause count as one reason. A reason of more than ``longest`` characters is cut.
     """
     causes: dict[tuple[str, str], Counter[str]] = {}
     for case in skipped:
         gate, cause = _gate_and_cause(case.reason or "no reason given")
         causes.setdefault((cause, "gate" if gate else ""), Counter())[gate] += 1
     ordered = sorted(causes.items(), key=lambda item: -item[1].total())
-    texts = [(_reason(cause, gates), gates.total()) for (cause, _), gates in ordered]
+    texts = [(_shortened(_reason(cause, gates), longest), gates.total()) for (cause, _), gates in ordered]
     if len(texts) == 1:
         return texts[0][0]
     shown = [f"{text.removesuffix('.')} ({count})" for text, count in texts[:most]]
     rest = len(ordered) - len(shown)
     return "; ".join(shown) + (f"; and {units.counted(rest, 'other reason')}" if rest else "")
+
+
+def _shortened(text: str, longest: int | None) -> str:
+    return text if longest is None else textwrap.shorten(text, longest, placeholder=" …")
 
 
 def _gate_and_cause(reason: str) -> tuple[str, str]:

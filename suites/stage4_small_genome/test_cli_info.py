@@ -10,6 +10,8 @@ from burstproof.cli import info as info_module
 from burstproof.cli import plan as plan_module
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, plan_memory
+from burstproof.engine.cuda.plan.choices import choices_of
+from burstproof.engine.cuda.plan.packed import pack_network
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.sources import load
@@ -78,6 +80,25 @@ def test_where_each_value_came_from(door: Door, monkeypatch: pytest.MonkeyPatch)
     assert document["config_file"].endswith("feagi_configuration.toml")
 
 
+THRESHOLDS = ("compute.auto_selection.gpu_min_neurons", "compute.auto_selection.gpu_min_firing_rate")
+
+
+def test_thresholds_are_shown_as_they_are_in_force(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them measured costs decide; one that is set puts the other in force, too."""
+
+    def shown() -> list[tuple[float | None, str]]:
+        found = {item["key"]: item for item in door("info", "--json").document["configuration"]}
+        return [(found[key]["value"], found[key]["origin"]) for key in THRESHOLDS]
+
+    costs = "measured costs decide; for WGPU"
+    assert shown() == [(None, f"{costs} 50000"), (None, f"{costs} 0.15")]
+    lines = [line.split(maxsplit=1) for line in door("info").out.splitlines() if line.startswith(THRESHOLDS)]
+    assert [line[1].split("  ")[0] for line in lines] == ["not set", "not set"]
+    variable = "BURSTPROOF_COMPUTE_AUTO_SELECTION_GPU_MIN_NEURONS"
+    monkeypatch.setenv(variable, "1000")
+    assert shown() == [(1000, f"environment variable {variable}"), (0.15, "default")]
+
+
 def test_a_faulty_configuration_is_one_clear_error(door: Door) -> None:
     Path("mine.toml").write_text("[cuda]\nstream_cuont = 2\n", "utf-8")
     answer = door("info", "--config", "mine.toml")
@@ -99,6 +120,21 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     text = door("info", "--plan", SMALL).out
     assert all(len(line) <= 80 for line in text.splitlines()[1:])
     assert str(plan.total_bytes) in text
+
+
+@pytest.mark.requirement("BE-9", "BE-12")
+def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:
+    """In the words of a run's record; the CPU has no choice."""
+    arguments = ("info", "--plan", BUSY)
+    choices = door(*arguments, "--json").document["choices"]
+    assert choices == choices_of(pack_network(load(BUSY), EngineOptions()))
+    assert "since" in choices
+    text = door(*arguments).out
+    assert all(len(line) <= 80 for line in text.splitlines()[1:])
+    assert choices.replace("; ", " - ") in " ".join(text.split())
+    on_cpu = (*arguments, "--backend", "cpu")
+    assert door(*on_cpu, "--json").document["choices"] == ""
+    assert "and why" not in door(*on_cpu).out
 
 
 @pytest.mark.requirement("BE-9", "BE-10")

@@ -13,7 +13,7 @@ from burstproof.analysis.text import gibibytes, printable, table
 from burstproof.cli.idle import refuse_idle
 from burstproof.cli.plan import plan
 from burstproof.cli.settings import configuration_of
-from burstproof.config import CONFIG_FILE, Configuration, environment_name
+from burstproof.config import CONFIG_FILE, THRESHOLDS, Configuration, Setting, environment_name
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.tuning.cache import Launch, kept
 from burstproof.engine.features.support import MODELLED, NOTHING, Section
@@ -64,10 +64,16 @@ def describe(config: Configuration, machine: Machine) -> dict[str, Any]:
         },
         "tuned": kept(cache_folder()),
         "config_file": str(config.file) if config.file else None,
-        "configuration": [
-            {**dataclasses.asdict(item), "environment": environment_name(item.key)} for item in config.settings()
-        ],
+        "configuration": [_in_force(item, config) for item in config.settings()],
     }
+
+
+def _in_force(item: Setting, config: Configuration) -> dict[str, Any]:
+    """A value with its origin and its environment variable; ``None`` for thresholds of which none is set."""
+    found = {**dataclasses.asdict(item), "environment": environment_name(item.key)}
+    if item.key in THRESHOLDS and not config.has_thresholds:
+        found |= {"value": None, "origin": f"measured costs decide; for WGPU {item.value}"}
+    return found
 
 
 def _version(package: str) -> str | None:
@@ -132,6 +138,8 @@ def _as_text(document: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _toml(value: bool | int | float | str) -> str:
-    """A value as the configuration file writes it."""
+def _toml(value: bool | int | float | str | None) -> str:
+    """A value as the configuration file writes it; ``None`` is not set."""
+    if value is None:
+        return "not set"
     return json.dumps(value) if isinstance(value, (bool, str)) else str(value)

@@ -1,9 +1,10 @@
-"""``burstproof info --plan``: what a network takes of a device's memory, and what would fit."""
+"""``burstproof info --plan``: what a network takes of a device's memory, what would fit, how it would be run."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,15 +17,17 @@ from burstproof.engine.ask_machine import ask_cuda
 from burstproof.engine.buffers import total_bytes
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.profile import FEAGI_2_6
-from burstproof.engine.registry import AUTO, planned_buffers
+from burstproof.engine.registry import AUTO, planned
 from burstproof.errors import ExitCode
 
 DEFAULT_BACKEND = "cuda"
 """Backend whose memory is planned unless the command line names one."""
 
+_WIDTH = 80
+
 
 def plan(options: argparse.Namespace) -> ExitCode:
-    """Print the buffers of the network that the options name."""
+    """Print the buffers of the network that the options name, and what the engine would choose for it."""
     source = source_of(options)
     config = configuration_of(options)
     backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
@@ -36,16 +39,17 @@ def plan(options: argparse.Namespace) -> ExitCode:
     if here is not None:
         limit = available_bytes(here.memory_bytes, settings)
         settings = replace(settings, cuda=replace(settings.cuda, memory_limit_bytes=limit))
-    buffers = planned_buffers(network, settings, backend)
-    totals = {place: total_bytes(buffers, place) for place in ("device", "host")}
-    share = 2**30 / max(totals[buffers[0].place], 1)
+    found = planned(network, settings, backend)
+    totals = {place: total_bytes(found.buffers, place) for place in ("device", "host")}
+    share = 2**30 / max(totals[found.buffers[0].place], 1)
     document = {
         "source": source.where,
         "backend": backend,
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
         "features": used_features(network),
-        "buffers": [asdict(buffer) for buffer in buffers],
+        "choices": found.choices,
+        "buffers": [asdict(buffer) for buffer in found.buffers],
         "total_bytes": totals,
         "per_gibibyte": {"neurons": int(network.neuron_count * share), "synapses": int(network.synapse_count * share)},
         "device": here and {**asdict(here), "fits": totals["device"] <= settings.cuda.memory_limit_bytes},
@@ -65,6 +69,7 @@ def _as_text(document: dict[str, Any]) -> str:
     lines = [
         f"{document['source']}: {sizes} on {document['backend']}",
         *map(feature_line, document["features"]),
+        *_choice_lines(document["choices"]),
         "",
         table(("buffer", "dtype", "elements", "bytes", "place"), rows, left=2),
         "",
@@ -75,3 +80,11 @@ def _as_text(document: dict[str, Any]) -> str:
         verdict = f"fits{beside}" if device["fits"] else "does not fit"
         lines.append(f"device {device['number']}, {device['name']}, {gibibytes(device['memory_bytes'])}: {verdict}")
     return "\n".join(lines)
+
+
+def _choice_lines(choices: str) -> list[str]:
+    """A heading and each choice with its reason; nothing of a backend that has none."""
+    if not choices:
+        return []
+    found = (textwrap.wrap(f"- {one}", _WIDTH, subsequent_indent="  ") for one in choices.split("; "))
+    return ["how it would be run, and why:", *(line for lines in found for line in lines)]

@@ -1,4 +1,4 @@
-"""What an engine is going to allocate, buffer by buffer; every backend that plans its memory says it in these."""
+"""What an engine is going to allocate, buffer by buffer, and why; every backend that plans its memory says it so."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ class PlannedBuffer:
     dtype: str
     bytes: int
     place: str = "device"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The buffers of an engine; ``choices`` says in words how it keeps sums and delays, and why, if it has a choice."""
+
+    buffers: tuple[PlannedBuffer, ...]
+    choices: str = ""
 
 
 def total_bytes(buffers: Sequence[PlannedBuffer], place: str = "device") -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from burstproof.engine.buffers import PlannedBuffer
+from burstproof.engine.buffers import Planned
 from burstproof.engine.machine import Machine, Obstacle, Usable
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import CreateEngine, Engine
@@ -37,7 +37,7 @@ class Backend:
     probes : bool
         Whether only creating the engine shows that the device cannot run the network; ``auto`` then goes on.
     plan : str
-        Home of (network, options) to its planned buffers; empty if that needs the device.
+        Home of (network, options) to what is planned for it; empty if that needs the device.
     """
 
     name: str
@@ -58,7 +58,7 @@ _ROWS = (
         lambda machine, device: machine.cuda.found(device),
         shards="burstproof.engine.cluster.cuda_ranks:cuda_shards",
         gpu=True,
-        plan="burstproof.engine.cuda.plan.budget:planned_buffers",
+        plan="burstproof.engine.cuda.plan.budget:planned",
     ),
     Backend(
         "wgpu",
@@ -74,7 +74,7 @@ _ROWS = (
         "burstproof.engine.cpu.engine:CpuEngine",
         lambda machine, _: Usable(f"numba on {machine.cpu_cores} core{'s' if machine.cpu_cores != 1 else ''}"),
         shards="burstproof.engine.sharded.cpu_shard:cpu_shards",
-        plan="burstproof.engine.cpu.memory:planned_buffers",
+        plan="burstproof.engine.cpu.memory:planned",
     ),
     Backend(
         "reference",
@@ -158,8 +158,8 @@ def create_sharded(
     return engine
 
 
-def planned_buffers(network: Network, options: EngineOptions, backend: str) -> tuple[PlannedBuffer, ...]:
-    """The buffers that the engine of ``backend`` over ``network`` takes; touches no device.
+def planned(network: Network, options: EngineOptions, backend: str) -> Planned:
+    """The buffers that the engine of ``backend`` over ``network`` takes, and its choices; touches no device.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def planned_buffers(network: Network, options: EngineOptions, backend: str) -> t
     if not row.plan:
         allowed = ", ".join(name for name, one in BACKENDS.items() if one.plan)
         raise InputError("this backend makes no plan of its memory", where="--backend", got=backend, allowed=allowed)
-    found: tuple[PlannedBuffer, ...] = load(row.plan)(network, options)
+    found: Planned = load(row.plan)(network, options)
     return found
 
 

@@ -145,9 +145,6 @@ class _Load:
         return synapses * (USUAL_RATE if self.firing_rate is None else self.firing_rate)
 
 
-_THRESHOLDS = ("gpu_min_neurons", "gpu_min_firing_rate")
-
-
 def _automatic(load: _Load, config: Configuration, considered: tuple[Considered, ...]) -> tuple[str, str]:
     """Backend and reason for ``auto``."""
     host = next(name for name, row in BACKENDS.items() if not row.gpu)
@@ -171,8 +168,7 @@ def _automatic(load: _Load, config: Configuration, considered: tuple[Considered,
 
 def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]:
     """Whether the GPU of ``backend`` pays off, and why: by thresholds that are set, else by what was measured."""
-    is_set = any(f"compute.auto_selection.{name}" in config.origins for name in _THRESHOLDS)
-    if is_set:
+    if config.has_thresholds:
         return _reaches_thresholds(load.neurons, load.firing_rate, config)
     if backend != "cuda":
         wanted, why = _reaches_thresholds(load.neurons, load.firing_rate, config)

@@ -55,8 +55,11 @@ def environment() -> dict[str, str]:
 
 
 def undecorated(text: str) -> str:
-    """What ranks wrote, without the colours that a launcher may set around it (Open MPI 5 does, even into a pipe)."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+    """What ranks wrote, without the colours that a launcher may set around it (Open MPI 5 does, even into a pipe).
+
+    Their escape is the byte, or as on one machine the four characters ``\\x1b`` that stand for it.
+    """
+    return re.sub(r"(?:\x1b|\\x1b)\[[0-9;]*m", "", text)
 
 
 def start(ranks: int, arguments: Sequence[object], folder: Path) -> subprocess.Popen[str]:

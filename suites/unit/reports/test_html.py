@@ -21,8 +21,9 @@ from reports.html import render
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, reasons, trace, unknown_ids
 from reports.judge.verdict import judge_cases
-from reports.store import write_run
-from reports.values.measurement import CaseResult, Measurement, Outcome
+from reports.rows import lines_of, measurement_rows
+from reports.store import load_run, write_run
+from reports.values.measurement import SPAN, CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
 from reports.values.requirements import load_requirements
 from reports.view import build_view
@@ -31,6 +32,7 @@ from suites.support.report_page import Page
 from suites.support.sample_record import NO_GPU, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
+BASELINES = Path(__file__).parents[3] / "reports" / "baselines"
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'>{{ 7*7 }}{% raw %}"
 
 
@@ -96,6 +98,52 @@ def test_every_requirement_case_and_reason_is_on_the_page(record: RunRecord) -> 
     for case in record.cases:
         assert case.case.removeprefix("suites/") in words or case.outcome is Outcome.PASSED
         assert case.reason in words
+
+
+@pytest.mark.parametrize("run", ["h200-owners", "h200-loads", "h200-acceptance"])
+def test_a_whole_run_is_less_than_two_megabytes(run: str) -> None:
+    """With every figure on the page: its conditions stand in the line of its value, equal figures in one."""
+    record = load_run(BASELINES / run)
+    text = render(record)
+    assert len(text.encode()) < 2_000_000
+    rows = measurement_rows(record)
+    lines = lines_of(rows)
+    assert sum(len(line.conditions) for line in lines) == len(rows)
+    words = set(Page(text).text)
+    assert all(part in words for line in lines if line.row.name != SPAN for part in line.in_short if part)
+
+
+def test_equal_figures_stand_in_one_line() -> None:
+    figures = [
+        Measurement("kernel.bytes", 0.0, "1", conditions={"kernel": n, "capability": c}) for n in "ab" for c in "12"
+    ]
+    sampled = [Measurement("kernel.bytes", 0.0, "1", (0.0, 0.0), {"kernel": n}) for n in "cd"]
+    case = CaseResult("case", "stage1", (), Outcome.PASSED, measurements=(*figures, *sampled))
+    record = replace(sample_record(), cases=(case,), judgements=())
+    lines = lines_of(measurement_rows(record))
+    assert [line.in_short for line in lines] == [
+        ("{kernel a | kernel b}, {capability 1 | capability 2}",),
+        ("kernel c",),
+        ("kernel d",),
+    ]
+    words = "".join(Page(render(record)).text)
+    assert "each of 4 figures{kernel a | kernel b}, {capability 1 | capability 2}" in words
+    assert "kernel.bytes, 6 figures" in words
+
+
+def test_telemetry_that_most_measurements_have_is_said_once() -> None:
+    common = {"throttled": "no", "device": "0"}
+    beside = [common, common, {"throttled": "yes", "device": "0"}, {**common, "power_w_max": "99"}]
+    figures = [Measurement("a.rate", float(n), "GB/s", telemetry=one) for n, one in enumerate(beside)]
+    case = CaseResult("case", "stage6", (), Outcome.PASSED, measurements=tuple(figures))
+    view = build_view(replace(sample_record(), cases=(case,), judgements=()))
+    assert view.usual_telemetry == common
+    text = render(view.record)
+    section = "".join(Page(text[text.index('<section id="telemetry"') : text.index('<section id="environment"')]).text)
+    assert section.count("throttled no") == section.count("device 0") == 1
+    assert section.count("throttled yes") == section.count("power_w_max 99") == 1
+    alone = replace(case, measurements=(figures[0],))
+    assert build_view(replace(view.record, cases=(alone,))).usual_telemetry == {}
 
 
 def test_cases_that_fail_for_one_reason_are_one_finding() -> None:
@@ -200,6 +248,27 @@ def test_a_pass_with_skips_says_so_in_the_verdict() -> None:
     whole = replace(record, cases=tuple(case for case in record.cases if case.outcome is Outcome.PASSED))
     assert "of what ran" in "".join(Page(render(record)).text)
     assert "of what ran" not in "".join(Page(render(whole)).text)
+
+
+def test_the_first_screen_says_why_cases_were_skipped() -> None:
+    """Above everything else that can be scrolled to: number, three reasons in short, and a link to all of them."""
+    record = sample_record(gpu=False, faults=False)
+    why = [
+        "no browser",
+        "too little memory " + "of the host " * 9,
+        "no second GPU",
+        "no adapter",
+        "thorough plan: slow",
+    ]
+    cases = [CaseResult(f"a::{n}", "stage2", (), Outcome.SKIPPED, why[n % 5]) for n in range(5 * 5 - 2)]
+    text = render(replace(record, cases=(*cases, cases[0]), judgements=()))
+    header = text[: text.index("<nav")]
+    line = "20 cases skipped: no browser (6); too little memory of the host of the host of the host of the host of "
+    assert f"{line}the host … (5); no second GPU (5); and 1 other reason." in header
+    assert '<a href="#not-run">' in header
+    assert text.index('id="not-run"') < text.index(why[3], len(header))
+    whole = replace(record, cases=tuple(case for case in record.cases if case.outcome is Outcome.PASSED))
+    assert "#not-run" not in render(whole)
 
 
 def test_gates_closed_for_one_cause_are_one_reason() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.buffers import PlannedBuffer
+from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cpu.arrays import (
     Model,
@@ -357,7 +357,7 @@ class CpuMemory:
             self.use_flags()
 
 
-def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBuffer, ...]:
+def planned(network: Network, options: EngineOptions) -> Planned:
     """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
     memory = CpuMemory(network, options, plan_fixed_point(network, options))
     found = []
@@ -365,4 +365,4 @@ def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBu
         for name, array in getattr(memory, group)._asdict().items():
             held = array.nbytes if any(array.strides) else array.itemsize
             found.append(PlannedBuffer(f"{group}.{name}", array.size, array.dtype.name, held, "host"))
-    return tuple(buffer for buffer in found if buffer.count)
+    return Planned(tuple(buffer for buffer in found if buffer.count))

@@ -562,6 +562,35 @@ def test_cases_that_vanish_or_are_skipped_are_named() -> None:
     assert (unrun.exit_code(), unrun.exit_code(strict=True)) == (ExitCode.PASS, ExitCode.FAIL)
 
 
+def test_a_stage_that_one_side_never_asked_for_is_not_compared(tmp_path: Path) -> None:
+    """It is named in a line; of stages that both asked for, what vanished is told, and a whole plan asks for all."""
+
+    def of(record: RunRecord, *stages: str) -> RunRecord:
+        return replace(record, cases=tuple(case for case in record.cases if case.stage in stages), judgements=())
+
+    whole = of(run(0, timed(0.01)), "stage6")
+    parity = tuple(replace(case, case=f"parity::{n}", stage="stage5") for n, case in enumerate(whole.cases * 2))
+    whole = replace(whole, asked=(), cases=(*whole.cases, *parity))
+    part = replace(of(whole, "stage6"), run_id="b", asked=("stage6",))
+    for base, new, side in (whole, part, "old"), (part, whole, "new"):
+        found = compare([base], [new])
+        line = f"stage5 only in the {side} run: not compared"
+        assert (found.findings, found.exit_code(strict=True)) == ((), ExitCode.PASS)
+        assert line in describe(found).splitlines()[2]
+        assert line in markdown(found)
+    assert "not compared" not in describe(compare([whole], [whole]))
+    for asked in (), ("stage5", "stage6"):
+        vanished = compare([whole], [replace(part, asked=asked)])
+        assert [f.text for f in vanished.findings if f.kind == "case disappeared"] == ["parity::0", "parity::1"]
+        assert vanished.exit_code(strict=True) is ExitCode.FAIL
+    narrowed = compare([whole], [replace(part, cases=())])
+    assert [f.text for f in narrowed.findings if f.kind == "case disappeared"] == [whole.cases[0].case]
+    write_run(tmp_path / "whole", whole)
+    write_run(tmp_path / "part", part)
+    assert main(["compare", *map(str, (tmp_path / "whole", tmp_path / "part", "--out", tmp_path / "c.html"))]) == 0
+    assert "stage5 only in the old run: not compared" in (tmp_path / "c.html").read_text(encoding="utf-8")
+
+
 def test_other_targets_are_named() -> None:
     def judged(record: RunRecord, digest: str) -> RunRecord:
         return replace(record, judged=(Judging("2026-11-22T10:00:00Z", "a" * 40, False, digest * 64),))

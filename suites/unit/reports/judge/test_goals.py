@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from reports.judge.verdict import judge_cases
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord, StageRun
+from reports.view import build_view
 from stages.console import closing
+from suites.support.report_page import Page
 from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3", "ST-6")
@@ -66,7 +69,7 @@ def test_another_program_that_the_run_timed_takes_the_place_of_older_figures() -
     assert row.sources == "brainevent: 45 µs (this run)"
     (line,) = (line for line in goal_lines([row]) if line.startswith(MILLION))
     assert "15.03 µs (3×)" in line
-    assert "45 µs brainevent (this run)" in line
+    assert "  45 µs brainevent  " in line
     assert row_of(record_of(14.8)).other_from.startswith("elsewhere")
 
 
@@ -101,6 +104,32 @@ def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert sum(line.strip().split(" ")[1:4] == ["goals", "not", "measured:"] for line in said.splitlines()) == 1
     every = printed(capsys, "goals", folder, "--all")
     assert all(row.row in every for row in rows)
+
+
+@pytest.mark.parametrize("run", ["h200-owners", "h200", "h200-x4"])
+def test_the_table_fits_160_columns(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a whole run with every figure in it."""
+    folder = Path(__file__).parents[4] / "reports" / "baselines" / run
+    table = printed(capsys, "goals", folder).partition("\n\n")[0].splitlines()
+    assert table[0].split() == " ".join(HEADS).split()
+    assert len(table) > 8
+    assert max(map(len, table)) <= 160
+
+
+def test_what_cells_mean_is_said_once_below_the_table() -> None:
+    """Where figures of others come from, and why a figure counts for nothing, each once however many rows have it."""
+    row = row_of(record_of(14.8))
+    wrong = replace(row, row="x" * 80, verdict="FAIL", doubt="the result was not right")
+    lines = goal_table([row, row, wrong])
+    assert [line.endswith("PASS") for line in lines[1:3]] == [True, True]
+    assert lines[3] == "x" * 80
+    assert lines[4].startswith("   ")
+    assert lines[4].endswith("  FAIL [2]")
+    assert all("51.2 µs brainevent [1]  " in lines[place] for place in (1, 2, 4))
+    assert lines[-2:] == [f"[1] {row.other_from}", "[2] the result was not right"]
+    assert sum("share: " in line for line in lines) == 1
+    of_many = goal_table([replace(row, measured="0.85, worst of 3", against_other="")])
+    assert "  0.85 of 3  " in of_many[1]
 
 
 def printed(capsys: pytest.CaptureFixture[str], action: str, *arguments: object) -> str:
@@ -175,7 +204,8 @@ def test_lines_are_aligned() -> None:
     lines = goal_table(goal_rows(record_of(14.8)))
     assert lines[0].split() == " ".join(HEADS).split()
     place = lines[0].index("verdict")
-    assert {line[place - 2 : place] for line in lines[1:]} == {"  "}
+    rows = [line for line in lines[1 : lines.index("")] if len(line) > place]
+    assert {line[place - 2 : place] for line in rows} == {"  "}
     (line,) = (line for line in lines if line.startswith(f"{MILLION} "))
     assert line.endswith("PASS")
     assert "15.03 µs (3.4×)" in line
@@ -200,6 +230,18 @@ def test_it_stands_on_top_of_the_performance_section() -> None:
     section = text[text.index('id="latency"') : text.index('id="parity"')]
     assert section.index("51.2 µs brainevent") < section.index("Every latency")
     assert "This run measured none of the goals." in render(replace(record_of(14.8), cases=(), judgements=()))
+
+
+def test_a_long_table_is_folded_and_keeps_every_goal() -> None:
+    """A run with 56 latencies and missed goals shows 24 of them; the fold says what the verdicts of the others are."""
+    record = load_run(Path(__file__).parents[4] / "reports" / "baselines" / "h200-owners")
+    view = build_view(record)
+    assert (len(view.goals), len(view.goals_more), len(view.goals_met)) == (24, 32, 15)
+    assert {*view.goals, *view.goals_more, *view.goals_met} == {row for row in goal_rows(record) if row.is_measured}
+    text = "".join(Page(render(record)).text)
+    fold = re.search(r"32 more of them: \S AMBIGUOUS 1 \S FAIL 25 \S PASS 6\n", text)
+    assert fold
+    assert all(row.row in text[fold.end() :] for row in view.goals_more)
 
 
 def test_figures_of_others_are_checked_on_the_way_in() -> None:

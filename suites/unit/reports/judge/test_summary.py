@@ -169,4 +169,4 @@ def test_one_reason_for_many_cases_is_one_row() -> None:
     assert [(why, len(cases)) for why, cases in view.skips] == [(reason, 257)]
     assert reason not in view.line
     assert summarise(record).skipped == 257
-    assert "".join(Page(render(record)).text).count(reason) <= 2 + sum(row.reason.count(reason) for row in view.trace)
+    assert "".join(Page(render(record)).text).count(reason) <= 3 + sum(row.reason.count(reason) for row in view.trace)

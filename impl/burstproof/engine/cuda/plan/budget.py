@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from burstproof.device.protocol import BufferSpec
-from burstproof.engine.buffers import PlannedBuffer
+from burstproof.engine.buffers import Planned, PlannedBuffer
+from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, ROOMY_CALENDAR
 from burstproof.engine.options import EngineOptions, SynapseMemory
@@ -118,9 +119,13 @@ def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
     NetworkError
         What packing the network refuses.
     """
+    return MemoryPlan.of(_placed(network, options))
+
+
+def _placed(network: Network, options: EngineOptions) -> Packed:
     packed = pack_network(network, options)
     limit = options.cuda.memory_limit_bytes
-    return MemoryPlan.of(place_synapses(packed, limit or 2 * MemoryPlan.of(packed).total_bytes))
+    return place_synapses(packed, limit or 2 * MemoryPlan.of(packed).total_bytes)
 
 
 def place_synapses(packed: Packed, available: int) -> Packed:
@@ -160,9 +165,10 @@ def available_bytes(free_bytes: int, options: EngineOptions) -> int:
     return min(limit, free_bytes) if limit else free_bytes - RESERVE_BYTES
 
 
-def planned_buffers(network: Network, options: EngineOptions) -> tuple[PlannedBuffer, ...]:
-    """The buffers of ``plan_memory``."""
-    plan = plan_memory(network, options)
+def planned(network: Network, options: EngineOptions) -> Planned:
+    """The buffers of ``plan_memory``, and the choices that a run of the network would record."""
+    packed = _placed(network, options)
+    plan = MemoryPlan.of(packed)
     device = (PlannedBuffer(s.name, s.count, s.dtype.name, s.aligned_bytes) for s in plan.buffers)
     host = (PlannedBuffer(s.name, s.count, s.dtype.name, s.bytes, "host") for s in plan.host_buffers)
-    return *device, *host
+    return Planned((*device, *host), choices_of(packed))
