@@ -81,14 +81,15 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(place_rows)  # type: ignore[no-any-return]
 
 
-def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
+def _make_order_rows(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``order_rows(rows_here, begins, total, store, rows)``: the entries of rows into ``store``, in order of delay.
 
     Those of a delay of ``1 + age`` begin at ``begins[age]``; contributions that are a column lie ``total`` further on.
-    A warp takes two rows at a time. A delay is kept as it is loaded: to count it from 0 at once would be to wait.
+    A warp takes two rows at a time. Whether there is an entry decides only where it goes: beyond a row's last one that
+    is read again, and goes to the last number of ``store``. So no branch stands between the loads, or before them.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
-    per_row, nothing = lists_kept(variant), np.uint8(0)
+    per_row, nowhere = lists_kept(variant), np.uint32(queues.owners * queues.bin_room - 1)
     row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
     zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
@@ -97,37 +98,38 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
         words, amounts = cuda.local.array(together, target), cuda.local.array(together, number)
         delays = cuda.local.array(together, np.uint8)
         starts, lengths = cuda.local.array(_ROWS, offset), cuda.local.array(_ROWS, np.uint32)
+        lasts, places = cuda.local.array(_ROWS, np.uint32), cuda.local.array(_ROWS, np.uint32)
         row = np.uint32(np.uint32(cuda.threadIdx.x) // warp)
         while row < rows_here:
             longest = zero
             for which in range(_ROWS):
-                own = np.uint32(row + np.uint32(which) * warps)
-                starts[which], lengths[which] = offset(0), zero
-                if own < rows_here:
-                    start, end = bounds(np.uint32(store[own]), rows)
-                    starts[which], lengths[which] = start, np.uint32(end - start)
+                asked = np.uint32(row + np.uint32(which) * warps)
+                own = min(asked, np.uint32(rows_here - one))
+                places[which] = np.uint32(rows_here + np.uint32(own << row_shift))
+                start, end = bounds(np.uint32(store[own]), rows)
+                starts[which], lengths[which], lasts[which] = offset(0), zero, zero
+                if start < end:
+                    starts[which], lasts[which] = start, np.uint32(np.uint32(end - start) - one)
+                    lengths[which] = np.uint32(end - start) if asked == own else zero
                 longest = max(longest, lengths[which])
             entry = np.uint32(np.uint32(cuda.threadIdx.x) & lanes)
             while entry < longest:
                 for turn in range(together):
                     which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
-                    words[turn], amounts[turn], delays[turn] = target(0), number(0), nothing
-                    if at < lengths[which]:
-                        place = offset(starts[which] + offset(at))
-                        words[turn] = read_once(rows.targets, place)
-                        delays[turn] = read_once(rows.delays, place)
-                        if columns:
-                            amounts[turn] = read_once(rows.contributions, place)
+                    place = offset(starts[which] + offset(min(at, lasts[which])))
+                    words[turn], delays[turn] = read_once(rows.targets, place), read_once(rows.delays, place)
+                    if columns:
+                        amounts[turn] = read_once(rows.contributions, place)
                 for turn in range(together):
+                    which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
                     age = np.uint32(np.uint32(delays[turn]) - one)
-                    at = np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
-                    if delays[turn] != nothing:
-                        own = np.uint32(np.uint32(row + np.uint32(turn // _AT_ONCE) * warps) << row_shift)
-                        within = np.uint32(np.uint32(store[np.uint32(rows_here + own + age)]) + at)
-                        put = np.uint32(begins[age] + within)
-                        store[put] = words[turn]
-                        if columns:
-                            store[np.uint32(put + total)] = amounts[turn]
+                    put = np.uint32(begins[age] + np.uint32(store[np.uint32(places[which] + age)]) + at)
+                    beside = np.uint32(put + total)
+                    if at >= lengths[which]:
+                        put, beside = nowhere, nowhere
+                    store[put] = words[turn]
+                    if columns:
+                        store[beside] = amounts[turn]
                 entry = np.uint32(entry + np.uint32(_AT_ONCE * WARP))
             row = np.uint32(row + np.uint32(_ROWS) * warps)
 
@@ -154,10 +156,10 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
 
     Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
     ``firsts[i]`` on, if it has those; ``total`` as for ``order_rows``. Of age 0 they go to the block's own part, or
-    past it.
+    past it. Beyond the last entry that is written again, where it is.
     """
     columns, turns, bypass = in_columns(variant), bucket_turns(variant)[0], _make_bypass(variant, queues)
-    own_part, target, number = make_own_part(variant), variant.target, variant.read_contribution
+    own_part, target, number, kept = make_own_part(variant), variant.target, variant.read_contribution, variant.queued
     ages, one, zero = np.uint32(variant.recalled), np.uint32(1), np.uint32(0)
     teams = np.uint32(max(1, threads // WARP // _TEAM))
     team_threads = np.uint32(threads if threads < _TEAM * WARP else _TEAM * WARP)
@@ -165,7 +167,8 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
     def copy_out(
         burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, total: np.uint32, store: Any, fcl: Fcl, queue: Queues
     ) -> None:
-        words, amounts = cuda.local.array(_AT_ONCE, target), cuda.local.array(_AT_ONCE, number)
+        words, amounts = cuda.local.array(_AT_ONCE, kept), cuda.local.array(_AT_ONCE, kept)
+        owns = cuda.local.array(_AT_ONCE, np.uint32)
         thread = np.uint32(cuda.threadIdx.x)
         age = np.uint32(thread // team_threads)
         while age < ages:
@@ -178,19 +181,15 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
             entry = np.uint32(thread % team_threads)
             while entry < count:
                 for turn in range(_AT_ONCE):
-                    own = np.uint32(entry + np.uint32(turn) * team_threads)
-                    words[turn], amounts[turn] = target(0), number(0)
-                    if own < count:
-                        words[turn] = target(store[np.uint32(begin + own)])
-                        if columns:
-                            amounts[turn] = number(store[np.uint32(np.uint32(begin + own) + total)])
+                    owns[turn] = min(np.uint32(entry + np.uint32(turn) * team_threads), np.uint32(count - one))
+                    words[turn] = store[np.uint32(begin + owns[turn])]
+                    if columns:
+                        amounts[turn] = store[np.uint32(np.uint32(begin + owns[turn]) + total)]
                 for turn in range(_AT_ONCE):
-                    own = np.uint32(entry + np.uint32(turn) * team_threads)
-                    if own < count:
-                        place = np.uint64(bucket + np.uint64(np.uint32(first + own)))
-                        queue.bucket_targets[place] = words[turn]
-                        if columns:
-                            queue.bucket_contributions[place] = amounts[turn]
+                    place = np.uint64(bucket + np.uint64(np.uint32(first + owns[turn])))
+                    queue.bucket_targets[place] = target(words[turn])
+                    if columns:
+                        queue.bucket_contributions[place] = number(amounts[turn])
                 entry = np.uint32(entry + np.uint32(_AT_ONCE) * team_threads)
             entry = np.uint32(count + thread % team_threads)
             while age == zero and entry < places[zero]:
@@ -222,7 +221,7 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
     All threads of the grid call it. ``store`` is shared memory as large as the bins; ``kept[0]``, at first 0, counts
     what goes to the block's own part of the next burst's bucket, or past it.
     """
-    place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
+    place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, queues, threads)
     copy_out, source_at = _make_copy_out(variant, queues, threads), make_source_at(variant)
     per_row, (_, count_turns), clamps = lists_kept(variant), bucket_turns(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
