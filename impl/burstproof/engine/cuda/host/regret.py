@@ -5,27 +5,25 @@ from __future__ import annotations
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import lost_us
 
-_SHARE = 2.0
-"""What another layout costs, in times of what this one took: the state comes down and goes up as well."""
 _US_PER_S = 1e6
 
 
 class Regret:
     """Time that bursts have lost by their layout, because of how many neurons fire.
 
-    Once it is as long as another layout would take, that is due: whatever comes, no more than twice the least possible
-    time is lost. Bursts for which the layout is the right one make up for others.
+    Once it is as long as this layout took to make, another is due: whatever comes, little more than twice the least
+    possible time is lost. Bursts for which the layout is the right one make up for others.
 
     Parameters
     ----------
     packed : Packed
         As it is laid out.
-    built_s : float
+    price_s : float
         What that took, in seconds.
     """
 
-    def __init__(self, packed: Packed, built_s: float) -> None:
-        self._packed, self._price_us = packed, _SHARE * built_s * _US_PER_S
+    def __init__(self, packed: Packed, price_s: float) -> None:
+        self._packed, self._price_us = packed, price_s * _US_PER_S
         self._lost_us, self._bursts, self._firings = 0.0, 0, 0
 
     def add(self, bursts: int, firings: int) -> None:

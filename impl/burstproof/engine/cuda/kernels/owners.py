@@ -213,10 +213,11 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
             for p in range(per_thread):
                 fetch(np.uint64(first + size + np.uint64(p) * block), p, neurons, network, loaded)
             for p in range(per_thread):
+                loaded.word[per_thread + p] = word_at(own, np.uint64(local + np.uint64(p) * block))
+            for p in range(per_thread):
                 own_place, beyond = per_thread + p, np.uint64(np.uint64(p) * block)
                 neuron, joins, potential, is_candidate = np.uint64(first + beyond), False, silent, False
                 if usual or neuron < network.neurons:
-                    loaded.word[own_place] = word_at(own, np.uint64(local + beyond))
                     joins, potential, is_candidate = consume(
                         neuron, own_place, no_record, moment, loaded, fcl, neurons, network, identity
                     )

@@ -25,7 +25,7 @@ SETS = 2
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
-_ROOM_SHARE = 8
+_ROOM_SHARE, _SPARE = 8, 1.5
 _LEAST_ROOM = 1024
 _CALENDAR_BYTES, _LEAST_SHARE = 4 << 30, 32
 _BUCKET_BYTES, _BUCKET_SHARE, _MOST_ENTRIES = 16 << 30, 16, (1 << 32) - (1 << 14)
@@ -304,19 +304,24 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
 
 
 def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Entries of one owner's queue: what an eighth of all synapses delivers; the rest goes to the FCL."""
+    """Entries of one owner's queue: what an eighth of all synapses delivers, or more; the rest goes to the FCL."""
     if variant.queues is None:
         return 0
-    return max(_LEAST_ROOM, -(-sizes.static_entries // (_ROOM_SHARE * variant.queues.owners)))
+    return max(_LEAST_ROOM, -(-_shared_out(sizes, _ROOM_SHARE) // variant.queues.owners))
+
+
+def _shared_out(sizes: NetworkSizes, parts: int) -> int:
+    """One of so many ``parts`` of the entries, or half as many again as are expected in a burst."""
+    return max(-(-sizes.static_entries // parts), min(int(_SPARE * sizes.events), sizes.static_entries))
 
 
 def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or less."""
+    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or as fit."""
     if variant.queues is None or not variant.queues.rows_put_off:
         return 0
     entry = 4 if variant.target_bits else 4 + np.dtype(variant.column).itemsize
     within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // (lists_kept(variant) + 1)
-    return max(1, min(within, max(_LEAST_ROOM, -(-sizes.static_entries // _BUCKET_SHARE))))
+    return max(1, min(within, max(_LEAST_ROOM, _shared_out(sizes, _BUCKET_SHARE))))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from burstproof.engine.cuda.host.regret import Regret
 from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
-from burstproof.engine.cuda.plan.buffers import bucket_room
+from burstproof.engine.cuda.plan.buffers import bucket_room, queue_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes, lost_us
@@ -151,6 +151,8 @@ def test_buckets_are_the_first_thing_to_go_without() -> None:
 def test_a_bucket_has_room_for_a_sixteenth_of_all_synapses() -> None:
     network = packed(5 * _MILLION, **VARIED)
     assert bucket_room(network.sizes, network.variant) == 5 * _MILLION * _FAN // 16
+    assert bucket_room(network.firing(0.1).sizes, network.variant) == 75 * _MILLION
+    assert queue_room(network.firing(0.3).sizes, network.variant) * 132 >= 225 * _MILLION
     huge = replace(network.sizes, static_entries=1 << 40)
     assert 16 * bucket_room(huge, network.variant) < 1 << 32
 
@@ -215,8 +217,8 @@ def test_the_rate_that_is_expected_is_an_option() -> None:
 
 
 def test_a_layout_is_due_once_bursts_have_lost_what_it_costs() -> None:
-    """At 10 %, a million neurons lose 42.5 us a burst without queues; the other layout costs 2 x 0.02 s."""
-    regret, burst = Regret(packed(_MILLION, weights=200.0), 0.02), _MILLION // 10
+    """At 10 %, a million neurons lose 42.5 us a burst without queues; a layout takes 0.04 s."""
+    regret, burst = Regret(packed(_MILLION, weights=200.0), 0.04), _MILLION // 10
     regret.add(900, 900 * burst)
     assert regret.better() is None
     regret.add(100, 100 * burst)
