@@ -113,7 +113,8 @@ def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[
 def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``take_queue(owner, own, neurons, queue, fcl)``: all that has arrived for an owner's neurons, added up.
 
-    ``own`` is empty; the queue will be. All threads of the block call it.
+    ``own`` is empty; the queue will be. All threads of the block call it; its barriers stand between what they did
+    before and after.
     """
     put, _, _ = make_word_in(variant, queues)
     span, block = np.uint32(queues.span), np.uint32(threads)
@@ -179,16 +180,17 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
     neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on. A
     thread's neurons of a chunk lie in the second half of what is ``loaded``; those of the next chunk are all loaded
-    into the first half before any of these is consumed, since the assembler waits for such loads all at once. Places
-    have 64 bits, so that all columns of a chunk have one address each. The ``usual`` one serves bursts without
+    into the first half before any of these is consumed, since the assembler waits for such loads all at once. Words are
+    cleared as they are read, for the next owner. Places have 64 bits, so that all columns of a chunk have one address
+    each. The ``usual`` one serves bursts without
     stimulus, for an owner all of whose neurons exist, as do those of the chunk after them.
     """
     per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)
-    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(shard.variant, queues)
+    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(shard.variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     lanes, silent, none, (_, no_record) = np.uint32(WARP - 1), np.float32(0), np.int32(0), make_record(shard.variant)
-    block, size = np.uint64(threads), np.uint64(shard.chunk)
+    block, size, nothing = np.uint64(threads), np.uint64(shard.chunk), shard.variant.word.added(0)
 
     def consume_owned(
         begin: np.uint32,
@@ -213,7 +215,9 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
             for p in range(per_thread):
                 fetch(np.uint64(first + size + np.uint64(p) * block), p, neurons, network, loaded)
             for p in range(per_thread):
-                loaded.word[per_thread + p] = word_at(own, np.uint64(local + np.uint64(p) * block))
+                place = np.uint64(local + np.uint64(p) * block)
+                loaded.word[per_thread + p] = word_at(own, place)
+                put(own, np.uint32(place), nothing)
             for p in range(per_thread):
                 own_place, beyond = per_thread + p, np.uint64(np.uint64(p) * block)
                 neuron, joins, potential, is_candidate = np.uint64(first + beyond), False, silent, False
@@ -238,7 +242,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     """
     variant, last = shard.variant, np.uint32(queues.span - 1)
     consume, ready = make_consume(shard, stimulable=False, records_ahead=True), make_ready(variant)
-    fetch, (_, _, word_at) = make_fetch_neuron(shard, bounded=False), make_word_in(variant, queues)
+    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=False), make_word_in(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     told, seed_of = make_is_candidate(variant), make_seed(shard)
     lanes, none = np.uint32(WARP - 1), np.int32(0)
@@ -248,7 +252,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
         np.uint32(shard.chunk),
         np.uint32(queues.span),
     )
-    powered = variant.powered
+    powered, nothing = variant.powered, variant.word.added(0)
 
     def record_ahead(
         neuron: np.uint64,
@@ -292,6 +296,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
             hand_over(1, 0, loaded)
             hand_over(2, 1, loaded)
             loaded.word[0], record = loaded.word[1], coming
+            put(own, local, nothing)
             beyond = np.uint32(local + block)
             coming = record_ahead(
                 np.uint64(neuron + wide_block), beyond, own, moment, loaded, fcl, neurons, network, identity
@@ -436,9 +441,6 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             cuda.syncthreads()
             keep_owned(owner, list_place[0], burst_number, starts, network, chunks, recall)
             owner = np.uint32(owner + np.uint32(cuda.gridDim.x))
-            if owner < owners:
-                empty(own)
-                cuda.syncthreads()
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
         if homeostats and cuda.blockIdx.x == 0:
