@@ -110,24 +110,20 @@ def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[
     return cuda.jit(device=True)(empty)  # type: ignore[no-any-return]
 
 
-def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``take_queue(owner, own, neurons, queue, fcl)``: all that has arrived for an owner's neurons, added up.
+def make_open_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``open_queue(owner, own, neurons, queue, fcl)`` -> uint32 entries of its queue, which is empty from now on.
 
-    ``own`` is empty; the queue will be. All threads of the block call it; its barriers stand between what they did
-    before and after.
+    What the queue had no room for goes into ``own``, which is empty. All threads of the block call it; its barrier
+    stands between what they did before and after.
     """
     put, _, _ = make_word_in(variant, queues)
-    span, block = np.uint32(queues.span), np.uint32(threads)
-    spacing = np.uint32(SPACING)
+    span, block, spacing = np.uint32(queues.span), np.uint32(threads), np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
-    take_whole, take_rest = (_make_take_entries(variant, queues, threads, all_there) for all_there in (True, False))
-    at_once = _AT_ONCE[queues.entry_bits]
-    last, group = np.uint64((at_once - 1) * threads), np.uint64(at_once * threads)
 
-    def take_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> None:
+    def open_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> Any:
         thread, own_length = np.uint32(cuda.threadIdx.x), np.uint32(owner * spacing)
         length, spilled = queue.queue_lengths[own_length], queue.queue_spills[owner]
-        base, local = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room)), thread
+        local = thread
         while spilled != zero and local < span:
             cell = np.uint32(owner * span + local)
             if cell < neurons:
@@ -137,8 +133,23 @@ def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
         cuda.syncthreads()
         if thread == zero:
             queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
-        end = np.uint64(base + np.uint64(min(length, queue.queue_room)))
-        at = np.uint64(base + np.uint64(thread))
+        return min(length, queue.queue_room)
+
+    return cuda.jit(device=True)(open_queue)  # type: ignore[no-any-return]
+
+
+def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``take_queue(owner, length, own, queue)``: the ``length`` entries of an owner's queue, added up in ``own``.
+
+    All threads of the block call it; it ends with a barrier.
+    """
+    take_whole, take_rest = (_make_take_entries(variant, queues, threads, all_there) for all_there in (True, False))
+    at_once = _AT_ONCE[queues.entry_bits]
+    last, group = np.uint64((at_once - 1) * threads), np.uint64(at_once * threads)
+
+    def take_queue(owner: np.uint32, length: np.uint32, own: Any, queue: Queues) -> None:
+        base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
+        end, at = np.uint64(base + np.uint64(length)), np.uint64(base + np.uint64(cuda.threadIdx.x))
         while np.uint64(at + last) < end:
             take_whole(own, at, end, queue)
             at = np.uint64(at + group)
@@ -175,15 +186,15 @@ def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_
 
 
 def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool) -> Callable[..., Any]:
-    """``consume_owned(begin, moment, own, ends, found, ...)``: the dynamics of an owner's neurons, from ``begin`` on.
+    """``consume_owned(begin, side, moment, own, ends, found, ...)``: the dynamics of an owner's neurons from ``begin``.
 
-    What fires goes into ``chunks``; of the owner's i-th chunk it ends before ``ends[i]``, at first the chunk's first
-    neuron. ``found[0]`` counts candidates. No barrier: while a warp waits for what it has loaded, others go on. A
-    thread's neurons of a chunk lie in the second half of what is ``loaded``; those of the next chunk are all loaded
-    into the first half before any of these is consumed, since the assembler waits for such loads all at once. Words are
-    cleared as they are read, for the next owner. Places have 64 bits, so that all columns of a chunk have one address
-    each. The ``usual`` one serves bursts without
-    stimulus, for an owner all of whose neurons exist, as do those of the chunk after them.
+    What fires goes into ``chunks``; of the owner's i-th chunk it ends before the i-th of the ``ends`` of a ``side``, 0
+    or 1, at first the chunk's first neuron. ``found[side]`` counts candidates. No barrier: while a warp waits for what
+    it has loaded, others go on. A thread's neurons of a chunk lie in the second half of what is ``loaded``; those of
+    the next chunk are all loaded into the first half before any of these is consumed, since the assembler waits for
+    such loads all at once. Words are cleared as they are read, for the next owner. Places have 64 bits, so that all
+    columns of a chunk have one address each. The ``usual`` one serves bursts without stimulus, for an owner all of
+    whose neurons exist, as do those of the chunk after them.
     """
     per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)
@@ -194,6 +205,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
 
     def consume_owned(
         begin: np.uint32,
+        side: np.uint32,
         moment: Moment,
         own: Any,
         ends: Counters,
@@ -207,9 +219,9 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     ) -> None:
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane = np.uint32(thread & lanes)
-        part, local = np.uint32(0), np.uint64(thread)
-        first = np.uint64(np.uint64(begin) + local)
-        while part < parts:
+        part, local = np.uint32(side * parts), np.uint64(thread)
+        first, after = np.uint64(np.uint64(begin) + local), np.uint32(part + parts)
+        while part < after:
             for p in range(per_thread):
                 hand_over(p, per_thread + p, loaded)
             for p in range(per_thread):
@@ -228,7 +240,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
                 candidates = np.int32(candidates + np.int32(is_candidate))
                 append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
             part, local, first = np.uint32(part + np.uint32(1)), np.uint64(local + size), np.uint64(first + size)
-        block_tally(candidates, lane, found, 0)
+        block_tally(candidates, lane, found, side)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
 
@@ -252,7 +264,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
         np.uint32(shard.chunk),
         np.uint32(queues.span),
     )
-    powered, nothing = variant.powered, variant.word.added(0)
+    powered, nothing, parts = variant.powered, variant.word.added(0), np.uint32(queues.span // shard.chunk)
 
     def record_ahead(
         neuron: np.uint64,
@@ -275,6 +287,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
 
     def consume_recorded(
         begin: np.uint32,
+        side: np.uint32,
         moment: Moment,
         own: Any,
         ends: Counters,
@@ -304,10 +317,10 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
             fetch(np.uint64(neuron + wide_block + wide_block), 2, neurons, network, loaded)
             joins, potential, is_candidate = consume(neuron, 0, record, moment, loaded, fcl, neurons, network, identity)
             candidates = np.int32(candidates + np.int32(is_candidate))
-            part = np.uint32(local // size)
+            part = np.uint32(side * parts + local // size)
             append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
             local, neuron = beyond, np.uint64(neuron + wide_block)
-        block_tally(candidates, lane, found, 0)
+        block_tally(candidates, lane, found, side)
 
     return cuda.jit(device=True)(consume_recorded)  # type: ignore[no-any-return]
 
@@ -347,15 +360,19 @@ def make_keep_owned(variant: Variant, queues: OwnerQueues, chunk: int, threads: 
 
 
 def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
-    """``burst(...)``: one burst but for its sending, as ``kernels.burst`` does it; a block takes an owner."""
+    """``burst(...)``: one burst but for its sending, as ``kernels.burst`` does it; a block takes an owner.
+
+    While it takes the queue of the next one, it puts what fired of the last one into the burst's list.
+    """
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
     at_first = max(per_thread, 2) if shard.records_ahead else per_thread
     reach = np.uint32(queues.span + at_first * threads)
-    fences, kept = per_owner + 1, at_first + per_thread
-    empty, take_queue = make_empty(variant, queues, threads), make_take_queue(variant, queues, threads)
+    fences, both_sides, kept = per_owner + 1, 2 * per_owner, at_first + per_thread
+    empty, open_queue = make_empty(variant, queues, threads), make_open_queue(variant, queues, threads)
+    take_queue = make_take_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
     if shard.records_ahead:
@@ -369,7 +386,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     word = variant.word.added
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     parts, block = np.uint32(per_owner), np.uint32(threads)
-    tally_places, zero, half_word = np.uint32(TALLIES - 1), np.uint32(0), types.int32
+    tally_places, zero, one, half_word = np.uint32(TALLIES - 1), np.uint32(0), np.uint32(1), types.int32
 
     def burst(
         steering: Steering,
@@ -384,9 +401,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         turn: Turn,
     ) -> None:
         own = cuda.shared.array(0, half_word)
-        ends = cuda.shared.array(per_owner, np.int32)
+        ends = cuda.shared.array(both_sides, np.int32)
         starts = cuda.shared.array(fences, np.uint32)
-        found = cuda.shared.array(1, np.int32)
+        found = cuda.shared.array(2, np.int32)
         list_place = cuda.shared.array(1, np.int64)
         words, v = cuda.local.array(kept, word), cuda.local.array(kept, np.float32)
         rc, cc = cuda.local.array(kept, np.int32), cuda.local.array(kept, np.int32)
@@ -406,41 +423,47 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             return
         classes = classes_of(burst_number, turn, neurons.extras, ())
         moment = Moment(np.uint64(0), burst_number, False, turn.stimulated, classes)
-        owner = np.uint32(cuda.blockIdx.x)
+        owner, last, side = np.uint32(cuda.blockIdx.x), owners, zero
         while owner < owners:
             begin = np.uint32(owner * span)
             for p in range(at_first):
                 fetch(np.uint32(begin + np.uint32(p) * block + thread), p, neurons, network, loaded)
             part = thread
             while part < parts:
-                ends[part] = np.int32(begin + part * size)
+                ends[np.uint32(side * parts + part)] = np.int32(begin + part * size)
                 part = np.uint32(part + block)
             if thread == zero:
-                found[0] = 0
-            take_queue(owner, own, network.neurons, queue, fcl)
+                found[side] = 0
+            length = open_queue(owner, own, network.neurons, queue, fcl)
+            if last < owners:
+                keep_owned(last, list_place[0], burst_number, starts, network, chunks, recall)
+            take_queue(owner, length, own, queue)
             beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
             if turn.stimulated != zero or beyond > np.uint64(network.neurons):
-                consume_owned(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_owned(begin, side, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             else:
-                consume_usual(begin, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_usual(begin, side, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
-            part = thread
+            part, first_end = thread, np.uint32(side * parts)
             while part <= parts:
                 start = zero
                 for earlier in range(part):
-                    start = np.uint32(start + np.uint32(ends[earlier]) - np.uint32(begin + np.uint32(earlier) * size))
+                    end = np.uint32(ends[np.uint32(first_end + np.uint32(earlier))])
+                    start = np.uint32(start + end - np.uint32(begin + np.uint32(earlier) * size))
                 starts[part] = start
                 item = np.uint32(owner * parts + part)
                 if part < parts and item < items:
-                    count_chunk(item, burst_number, np.uint32(np.uint32(ends[part]) - item * size), items, chunks)
+                    fired = np.uint32(np.uint32(ends[np.uint32(first_end + part)]) - item * size)
+                    count_chunk(item, burst_number, fired, items, chunks)
                 if part == parts:
-                    counted = np.uint64((np.uint64(start) << np.uint64(32)) + np.uint64(found[0]))
+                    counted = np.uint64((np.uint64(start) << np.uint64(32)) + np.uint64(found[side]))
                     before = np.uint64(cuda.atomic.add(steering.tallies, burst_number & tally_places, counted))
                     list_place[0] = np.int64(before >> np.uint64(32))
                 part = np.uint32(part + block)
-            cuda.syncthreads()
-            keep_owned(owner, list_place[0], burst_number, starts, network, chunks, recall)
-            owner = np.uint32(owner + np.uint32(cuda.gridDim.x))
+            owner, last, side = np.uint32(owner + np.uint32(cuda.gridDim.x)), owner, np.uint32(one - side)
+        cuda.syncthreads()
+        if last < owners:
+            keep_owned(last, list_place[0], burst_number, starts, network, chunks, recall)
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
         if homeostats and cuda.blockIdx.x == 0:

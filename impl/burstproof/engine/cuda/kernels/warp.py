@@ -42,10 +42,10 @@ def make_block_tally() -> Callable[..., Any]:
     All threads of a warp call it.
     """
 
-    def by_thread(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
+    def by_thread(seen: np.int32, lane: np.uint32, tallies: Counters, place: np.uint32) -> None:
         cuda.atomic.add(tallies, place, seen)
 
-    def by_warp(seen: np.int32, lane: np.uint32, tallies: Counters, place: int) -> None:
+    def by_warp(seen: np.int32, lane: np.uint32, tallies: Counters, place: np.uint32) -> None:
         total = np.int32(seen)
         step = 16
         while step > 0:
