@@ -54,6 +54,7 @@ _HIGHER_WORDS = (
     "prerequisite.*",
     "gpu.*",
     "*largest_binding",
+    "*times_the_memory",
     "*.simulated",
 )
 _UPPER_LIMITS = (Comparison.AT_MOST, Comparison.BELOW)

@@ -61,7 +61,7 @@ class CudaOptions:
     changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
     0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
     takes the fastest (``cuda/tuner.py``). ``firing_rate`` is the expected share of neurons that fire in a burst, from 0
-    to 1: it decides how contributions are delivered, and no result; 0 means 1 %, until runs show something else.
+    to 1: it decides how contributions are delivered, and no result; 0 means 1 %. What runs show takes its place.
 
     Raises
     ------

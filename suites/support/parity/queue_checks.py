@@ -147,8 +147,18 @@ def check_queues_per_owner() -> list[str]:
 
 
 def check_queues_of_equal_contributions() -> list[str]:
-    """Entries that are targets alone, of queues with room and without; a state with other weights has other entries."""
+    """Entries that are targets alone, of queues with room and without; a state with other weights has other entries.
+
+    Weights that are drawn, and turn out equal, do not have such entries.
+    """
+    from burstproof.engine.cuda.engine import CudaEngine
+
     problems = []
+    spec = SyntheticSpec(90, 9, seed=3, threshold=4.0, weights=(3, 3), postsynaptic_potential=1.5, delays=(1, 3))
+    with queues_of(1 << 12):
+        plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+        reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+        problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
     for room in (1 << 12, 3):
         for delay in (1, 3):
             with queues_of(room):

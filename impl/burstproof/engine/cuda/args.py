@@ -367,8 +367,8 @@ class Queues(NamedTuple):
     ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
     tells which owners have some. ``palette`` is that of ``Rows``, whose places entries may hold;
     ``common_contribution`` is that of every entry which is a target alone. Where later contributions are put off to
-    buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows; ``bucket_counts`` count those
-    beyond it, too.
+    buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows, and so has the one behind them,
+    of which each block has a part; ``bucket_counts`` count those beyond it, too.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]

@@ -355,9 +355,17 @@ class CudaEngine(PackedEngine):
         return recording
 
     def _lay_out_again(self) -> None:
-        """Go on from the state at hand in the layout that suits what fires; ended halfway, the engine is closed."""
+        """Go on from the state at hand in the layout that suits what fires.
+
+        The run is over by then: if this fails, whatever is asked next says why. Interrupted, the engine is closed.
+        """
+        state = self.state()
         try:
-            self.take(self.state())
+            self.take(state)
+        except Exception as error:
+            self.failure = error if isinstance(error, BurstproofError) else error_of(error)
+            if self.failure is None:
+                raise
         except BaseException:
             self.close()
             raise

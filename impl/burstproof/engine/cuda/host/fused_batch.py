@@ -121,13 +121,14 @@ class FusedLaunches:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
-        """A block for each chunk or for some, and the one that keeps the books; or one for each owner of neurons."""
+        """A block for each chunk or some, and one for the books; or, for owners, as many as there is room for."""
         variant, threads = self._packed.variant, self._shape.threads
         queues, overlapped = variant.queues, variant.overlapped
         if queues is None:
             blocks = 1 + -(-self._chunks // (_CHUNKS_AT_ONCE if variant.calendar_tiles > 1 else 1))
             return self._kernels.call("burst", blocks, threads, values, overlapped)
-        call = self._kernels.call("burst", queues.owners, threads, values, overlapped)
+        blocks = min(queues.owners, self._kernels.resident("burst", threads))
+        call = self._kernels.call("burst", blocks, threads, values, overlapped)
         return replace(call, shared_bytes=queues.shared_bytes)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:

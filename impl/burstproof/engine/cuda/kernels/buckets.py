@@ -4,8 +4,8 @@ A row is read once, when its neuron fires: a block puts the entries of its rows 
 then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's
 contributions by owner (``kernels.enqueue``) reads its bucket in one piece. What arrives in the next burst goes to a
 bucket of which every block has a part of its own, and sorts it at once; what has no room there goes to the FCL. The
-fired lists of the last bursts are kept all the same (``kernels.recall``): where a bucket had too little room, all of it
-is read from them, and so is the state between bursts.
+fired lists of the last bursts are kept all the same (``kernels.recall``): where another bucket had too little room, all
+that it should have had is read from them, and so is the state between bursts.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
     """``sort_buckets(burst, count, kept, ...)``: what has been put off to the next burst, ``burst``, into bins.
 
     First the ``kept`` entries of the block's own part, then its piece of the ``count`` entries of the burst's bucket.
-    All threads of the grid call it.
+    All threads of the grid call it. Where a piece begins lies in shared memory: what is read of the own part, which
+    this block has just written, is read behind the barrier.
     """
     sort_parts, (turns, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_turns(variant)
     own_part, offset, number = make_own_part(variant), variant.offset, variant.accumulator

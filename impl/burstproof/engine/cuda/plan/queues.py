@@ -129,7 +129,7 @@ def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
 
 def _entry_bits(variant: Variant, sizes: NetworkSizes) -> int:
     """``OwnerQueues.entry_bits``."""
-    if sizes.common_contribution:
+    if variant.uniform_rows and sizes.common_contribution:
         return LOCAL_BITS
     return 64 if variant.contribution_bits > 32 - LOCAL_BITS and not variant.palette else 32
 
