@@ -33,7 +33,7 @@ class Regret:
         events = firings * sizes.static_entries / max(sizes.neurons, 1)
         self._lost_us += lost_us(self._packed.variant, bursts, events)
         if self._lost_us <= 0:
-            self._lost_us, self._bursts, self._firings = 0.0, 0, 0
+            self._forget()
 
     def better(self) -> Packed | None:
         """The network as it is to be laid out now; ``None`` where it stays as it is."""
@@ -41,5 +41,10 @@ class Regret:
         if self._lost_us <= self._price_us or packed.options.cuda.block_size:
             return None
         other = packed.firing(self._firings / (self._bursts * packed.sizes.neurons))
-        changes = (other.variant.queues is None) != (packed.variant.queues is None)
-        return other if changes else None
+        if (other.variant.queues is None) != (packed.variant.queues is None):
+            return other
+        self._forget()  # there is no other way for such a network
+        return None
+
+    def _forget(self) -> None:
+        self._lost_us, self._bursts, self._firings = 0.0, 0, 0
