@@ -13,9 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from burstproof.engine.cluster.mpi import MpiExchange, load_mpi
 from burstproof.engine.replay import replay
 from burstproof.engine.sharded.exchange import Exchange
+from burstproof.engine.sharded.shard import Fired
 from burstproof.engine.trace import read_trace
 from suites.support.parity.mixed import compare_run
 from suites.support.parity.recordings import recording
@@ -65,6 +68,19 @@ def check(exchange: Exchange, traces: Sequence[str], mixes: Sequence[str]) -> di
     return found
 
 
+def check_lists(exchange: Exchange) -> None:
+    """Lists that grow and shrink from burst to burst, longer in one rank than in another, come whole; else raise."""
+    for longest in (0, 3, 200, 5000, 260, 257, 0, 1, 90_000, 2, 2000):
+        lists = [np.arange(longest // (1 + rank), dtype=np.uint32) * 4 + rank for rank in range(exchange.ranks)]
+        own = lists[exchange.rank].astype(np.uint32)
+        found = exchange.gather(Fired(own, own.astype(np.float32) / 3, longest))
+        wanted = np.sort(np.concatenate(lists))
+        if found.ids.tolist() != wanted.tolist() or found.candidates != longest * exchange.ranks:
+            raise AssertionError(f"rank {exchange.rank} of {exchange.ranks}: lists of up to {longest}")
+        if (found.potentials != found.ids.astype(np.float32) / 3).any():
+            raise AssertionError(f"rank {exchange.rank} of {exchange.ranks}: potentials of up to {longest}")
+
+
 def _wait_for_all(world: Any) -> None:
     """A barrier in which the ranks that have nothing to do leave the processors to the others."""
     request = world.Ibarrier()
@@ -81,6 +97,7 @@ def main(output: Path, group: str) -> None:
         some = world.Split(0 if world.Get_rank() < ranks else mpi.UNDEFINED)
         if some != mpi.COMM_NULL:
             exchange = MpiExchange(TIMEOUT_S, world=some)
+            check_lists(exchange)
             found[str(ranks)] = check(exchange, *GROUPS[group])
             exchange.close()
         _wait_for_all(world)

@@ -20,7 +20,7 @@ from burstproof.engine.sharded.shard import Fired, merged
 from burstproof.errors import EnvironmentInvalidError, ExitCode, ShardLostError
 
 EAGER_FIRINGS = 256
-"""Firings of a rank that travel with its counts in one message of fixed size; beyond, all lists follow in a second."""
+"""Least firings of a rank that travel with its counts in one message; beyond, all lists follow in a second one."""
 
 TIMEOUT_S = 300.0
 """Seconds after which a rank that others wait for is called missing."""
@@ -83,8 +83,8 @@ class MpiExchange(Exchange):
         self.ranks = self._world.Get_size()
         self._patient = self._crowded()
         self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
-        self._own = np.zeros(_HEAD + 2 * EAGER_FIRINGS, np.uint32)
-        self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
+        self._reach = 0
+        self._reach_for(EAGER_FIRINGS)
 
     def _crowded(self) -> bool:
         """Whether this host has more ranks than cores; each rank may be bound to cores of its own."""
@@ -140,20 +140,30 @@ class MpiExchange(Exchange):
 
     def gather(self, fired: Fired) -> Fired:
         """See ``Exchange.gather``."""
-        count = len(fired.ids)
+        count, reach = len(fired.ids), self._reach
         self._own[0], self._own[1] = count, fired.candidates
-        if count <= EAGER_FIRINGS:
+        if count <= reach:
             self._own[_HEAD : _HEAD + count] = fired.ids
-            self._own[_HEAD + EAGER_FIRINGS :][:count] = fired.potentials.view(np.uint32)
+            self._own[_HEAD + reach :][:count] = fired.potentials.view(np.uint32)
         self._finish("the exchange of what fired", self._world.Iallgather, self._own, self._all)
         counts, candidates = self._all[:, 0].astype(np.int64), int(self._all[:, 1].astype(np.int64).sum())
-        lists = self._eager(counts) if counts.max() <= EAGER_FIRINGS else self._long(fired, counts)
+        lists = self._eager(counts) if counts.max() <= reach else self._long(fired, counts)
         joined = merged([Fired(words[0].copy(), words[1].view(np.float32).copy(), 0) for words in lists])
+        self._reach_for(int(counts.max()))
         return Fired(joined.ids, joined.potentials, candidates)
+
+    def _reach_for(self, most: int) -> None:
+        """Make room beside the counts for lists a quarter longer than the longest now, which all ranks know alike."""
+        reach = max(1, -(-(most + most // 4) // EAGER_FIRINGS)) * EAGER_FIRINGS
+        if self._reach >= reach > self._reach // 4:
+            return
+        self._reach = reach
+        self._own = np.zeros(_HEAD + 2 * self._reach, np.uint32)
+        self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
 
     def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
         """Ids and potentials of each rank, (2, count) words, as they came with the counts."""
-        bodies = self._all[:, _HEAD:].reshape(self.ranks, 2, EAGER_FIRINGS)
+        bodies = self._all[:, _HEAD:].reshape(self.ranks, 2, self._reach)
         return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
 
     def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
