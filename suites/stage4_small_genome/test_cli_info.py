@@ -135,6 +135,9 @@ def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> No
     on_cpu = (*arguments, "--backend", "cpu")
     assert door(*on_cpu, "--json").document["choices"] == ""
     assert "and why" not in door(*on_cpu).out
+    quiet = ("info", "--synthetic", "200K", "--synapses", "100", "--json")
+    for more, queued in (((), False), (("--rate", 0.1), True), (("--rate", 0.1, "--firing-rate", 0.01), False)):
+        assert ("queues for" in door(*quiet, *more).document["choices"]) is queued
 
 
 @pytest.mark.requirement("BE-9", "BE-10")

@@ -196,12 +196,7 @@ def _add_run(parser: Parser) -> None:
         "--force", action="append", default=[], metavar="BURSTS:NEURONS", help="make neurons fire, e.g. 5:0-24"
     )
     _add_config(parser)
-    parser.add_argument(
-        "--firing-rate",
-        type=_Bounded(float, 0.0, 1.0),
-        metavar="RATE",
-        help="expected fraction of neurons that fire in a burst: backends auto and cuda choose by it",
-    )
+    _add_firing_rate(parser)
     parser.add_argument("--allow-fallback", action="store_true", help="go on with the next backend if one cannot start")
     _add_shards(parser)
     parser.add_argument("--record", type=named_file, metavar="NAME", help="write NAME.npz and NAME.json for verify")
@@ -293,12 +288,22 @@ def _add_convert(parser: Parser) -> None:
     _add_common(parser)
 
 
+def _add_firing_rate(parser: Parser) -> None:
+    parser.add_argument(
+        "--firing-rate",
+        type=_Bounded(float, 0.0, 1.0),
+        metavar="RATE",
+        help="expected fraction of neurons that fire in a burst: backends auto and cuda choose by it",
+    )
+
+
 def _add_info(parser: Parser) -> None:
     _add_sources(
         parser,
         "what a network needs, on --backend cuda by default; no device is touched",
         ("--plan", "genome, connectome or network: its memory, buffer by buffer"),
     )
+    _add_firing_rate(parser)
     _add_config(parser)
     _add_common(parser)
 

@@ -33,7 +33,8 @@ def info(options: argparse.Namespace) -> ExitCode:
     if options.plan is not None or options.synthetic is not None:
         return plan(options)
     refuse_idle(options, source=None)
-    refuse_idle(argparse.Namespace(threads=options.threads), backend="none: no engine is started")
+    none = "none: no engine is started"
+    refuse_idle(argparse.Namespace(threads=options.threads, firing_rate=options.firing_rate), backend=none, asked=none)
     config = configuration_of(options)
     document = describe(config, this_machine())
     print(json.dumps(document, indent=1) if options.json else _as_text(document))

@@ -31,7 +31,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
     source = source_of(options)
     config = configuration_of(options)
     backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
-    refuse_idle(options, backend=backend)
+    refuse_idle(options, backend=backend, asked=backend)
     network = read_source(source, reading_of(options), bars=not options.json)
     settings = engine_options(options, config, FEAGI_2_6)
     devices = ask_cuda().devices if backend == "cuda" else ()

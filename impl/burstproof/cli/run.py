@@ -28,7 +28,7 @@ from burstproof.cli.run_report import (
     stimulus_values,
     trace_settings,
 )
-from burstproof.cli.settings import configuration_of, engine_options
+from burstproof.cli.settings import configuration_of, engine_options, expected_rate
 from burstproof.cli.sources import read_source, reading_of, source_of
 from burstproof.config import Configuration
 from burstproof.engine.ask_machine import this_machine
@@ -140,7 +140,6 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
         stimulus_bounds=stimulus_bounds(plan, EngineOptions()),
         precision=precision,
         autotune=options.autotune,
-        firing_rate=_expected_rate(options),
     )
     engine, choice = _start(options, config, machine, network, settings, split, shown=exchange.rank == 0)
     recorded = options.record is not None
@@ -201,12 +200,6 @@ def _backend(asked: str, chosen: str = AUTO) -> dict[str, str]:
     return {} if backend == AUTO else {BACKEND: backend}
 
 
-def _expected_rate(options: argparse.Namespace) -> float | None:
-    """The firing rate asked for, else that with which a synthetic network is made."""
-    rate: float | None = options.rate if options.firing_rate is None else options.firing_rate
-    return rate
-
-
 def _start(
     options: argparse.Namespace,
     config: Configuration,
@@ -223,7 +216,7 @@ def _start(
     choice = choose_backend(
         asked.compute.backend,
         network.neuron_count,
-        _expected_rate(options),
+        expected_rate(options),
         asked,
         machine,
         synapses=network.synapse_count,

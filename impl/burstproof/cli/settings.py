@@ -42,7 +42,6 @@ def engine_options(
     stimulus_bounds: tuple[float, bool] | None = None,
     precision: Precision = Precision.FP32,
     autotune: bool = False,
-    firing_rate: float | None = None,
 ) -> EngineOptions:
     """Options of the engine; ``stimulus_bounds`` are ``max_stimulus`` and ``fractional_stimulus``."""
     check_threads(options.threads, usable_cores())
@@ -61,6 +60,12 @@ def engine_options(
             stream_count=config.cuda.stream_count,
             synapse_memory=SynapseMemory.HOST if config.cuda.use_unified_memory else SynapseMemory.AUTO,
             autotune=autotune,
-            firing_rate=firing_rate or 0.0,
+            firing_rate=expected_rate(options) or 0.0,
         ),
     )
+
+
+def expected_rate(options: argparse.Namespace) -> float | None:
+    """The firing rate that was asked for, else that with which a synthetic network is made, if there is one."""
+    asked: float | None = getattr(options, "firing_rate", None)
+    return getattr(options, "rate", None) if asked is None else asked

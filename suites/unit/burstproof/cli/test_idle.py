@@ -38,6 +38,8 @@ SYNTHETIC = ("--synthetic", "20K")
         (["run", SMALL, "--backend", "reference", "--threads", 2], "--threads: only the backend cpu has threads"),
         (["run", SMALL, "--shards", 2, "--autotune"], "--autotune: only the backend cuda"),
         (["run", SMALL, "--backend", "cpu", "--firing-rate", 0.5], "--firing-rate: only the backends auto and cuda"),
+        (["info", "--firing-rate", 0.5], "--firing-rate: only the backends auto and cuda"),
+        (["info", "--plan", SMALL, "--backend", "cpu", "--firing-rate", 0.5], "--firing-rate: only the backends auto"),
         (["run", SMALL, "--rank-timeout", 5], "--rank-timeout: only ranks wait"),
         (["run", SMALL, "--mpi", "off"], "--mpi: no launcher"),
         (["convert", BUSY, "out.bpnet", "--seed", 3], "--seed: only a genome"),
