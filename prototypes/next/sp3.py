@@ -1,0 +1,15 @@
+exec(open(__file__.rsplit("/",1)[0]+"/count.py").read().split("for arg in")[0])
+import burstproof.compile.resources as R
+import sys
+def one(name,v):
+    for spec in catalogue(v):
+        if spec.name!='enqueue': continue
+        im=compile_kernel(spec.name, spec.function, spec.signature, (9,0), spec.registers)
+        r=resources_of(im); i=R.instructions_of(im)
+        print(f"{name:18s} regs {r.registers} stack {r.stack_bytes} spills {i.spills} total {i.total}",flush=True)
+for arg in sys.argv[1:]:
+    kind,n=arg.split(':'); n=int(float(n)*1e6)
+    p=pack_network(seeded_network(kind,10000,100,0.01,3).network(),EngineOptions())
+    sizes=replace(p.sizes,neurons=n,static_entries=p.sizes.static_entries*(n//10000))
+    if kind in('fractions','everything'): sizes=replace(sizes,palette=510)
+    one(arg,replace(sized(p.variant,sizes),overlapped=True))
