@@ -15,7 +15,7 @@ from burstproof.analysis.recording import RunRecording
 from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
-from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions
+from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, check_firing_rate
 from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
 from burstproof.engine.protocol import Engine, Progress
@@ -380,9 +380,8 @@ def open_engine(
         raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
     if shards is not None and shards < 1:
         raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
-    rate = firing_rate
-    if rate is not None and (type(rate) is bool or not isinstance(rate, int | float) or not 0 <= rate <= 1):
-        raise InputError("not a firing rate", where="firing_rate", got=rate, allowed="0 to 1")
+    if firing_rate is not None:
+        check_firing_rate("firing_rate", firing_rate)
     if strategy not in STRATEGIES:
         raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
     network, stored = with_precision(network, precision)
@@ -394,7 +393,7 @@ def open_engine(
         fractional_stimulus=fractional if fractional_stimulus is None else fractional_stimulus,
         precision=stored,
         cpu=CpuOptions(threads=threads),
-        cuda=CudaOptions(device_id=devices[0] if devices else 0, firing_rate=rate or 0.0),
+        cuda=CudaOptions(device_id=devices[0] if devices else 0, firing_rate=firing_rate or 0.0),
     )
     if backend == AUTO and (shards is not None or devices is not None):
         backend = "cpu" if devices is None else "cuda"

@@ -22,6 +22,18 @@ def _check_kind(where: str, value: object, kind: type) -> None:
     raise InputError(f"not a {kind.__name__}", where=where, got=value, allowed=names)
 
 
+def check_firing_rate(where: str, rate: object) -> None:
+    """Refuse what is no share of the neurons.
+
+    Raises
+    ------
+    InputError
+        Not a number from 0 to 1.
+    """
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
+        raise InputError("not a firing rate", where=where, got=rate, allowed="0 to 1")
+
+
 @dataclass(frozen=True)
 class CpuOptions:
     """Options of the numba CPU engine.
@@ -82,9 +94,7 @@ class CudaOptions:
 
     def __post_init__(self) -> None:
         _check_kind("CudaOptions.synapse_memory", self.synapse_memory, SynapseMemory)
-        rate = self.firing_rate
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
-            raise InputError("not a firing rate", where="CudaOptions.firing_rate", got=rate, allowed="0 to 1")
+        check_firing_rate("CudaOptions.firing_rate", self.firing_rate)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from burstproof.config import Configuration
 from burstproof.engine.costs import USUAL_RATE, USUAL_SYNAPSES, WORTH, cpu_us, cuda_us
 from burstproof.engine.machine import Machine, Obstacle
-from burstproof.engine.options import EngineOptions
+from burstproof.engine.options import EngineOptions, check_firing_rate
 from burstproof.engine.protocol import CreateEngine, Engine
 from burstproof.engine.registry import AUTO, BACKENDS, backend_names, engine_factory
 from burstproof.errors import BackendUnavailableError, EnvironmentInvalidError, InputError, UnmodelledError
@@ -110,8 +110,8 @@ def choose_backend(
     """
     if requested not in backend_names():
         raise InputError("unknown backend", where=where, got=requested, allowed=", ".join(backend_names()))
-    if firing_rate is not None and not (isinstance(firing_rate, int | float) and 0.0 <= firing_rate <= 1.0):
-        raise InputError("not a firing rate", where="firing_rate", got=firing_rate, allowed="0 to 1")
+    if firing_rate is not None:
+        check_firing_rate("firing_rate", firing_rate)
     considered = consider(machine, config.cuda.device_id)
     if requested == AUTO:
         load = _Load(neurons, synapses, firing_rate, machine.cpu_cores)

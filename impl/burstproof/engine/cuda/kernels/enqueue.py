@@ -19,13 +19,13 @@ from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows,
 from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off, make_source_at
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.queues import (
+    amounts_of_sources,
     divides,
     make_empty_bins,
     make_part_of,
     make_scan,
     make_sort_parts,
     parts_at_once,
-    targets_alone,
 )
 from burstproof.engine.cuda.kernels.steer import make_fired_of
 from burstproof.engine.cuda.kernels.warp import WARP
@@ -42,8 +42,8 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
     part_of, source_at, scan = make_part_of(variant), make_source_at(variant), make_scan()
     sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
     equal_length = np.uint32(variant.row_length if divides(variant) else 0)
-    differ = variant.uniform_rows and not targets_alone(queues)
-    amount_places, warps = items if differ else 1, max(1, threads // WARP)
+    of_sources = amounts_of_sources(variant, queues)
+    amount_places, warps = items if of_sources else 1, max(1, threads // WARP)
     one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
 
     def sort_lists(
@@ -81,7 +81,7 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
                     age = np.uint32(age + one)
                 source = source_at(np.uint32(burst - age), np.uint32(item - before), network, recall)
                 firsts[own], ends[own] = part_of(source, age, rows, recall)
-                if differ:
+                if of_sources:
                     amounts[own] = number(rows.contributions[source])
                 if clamps and age == zero and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1

@@ -107,9 +107,9 @@ def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def targets_alone(queues: OwnerQueues) -> bool:
-    """Whether an entry of a queue is a target alone, since all contributions are equal."""
-    return queues.entry_bits == LOCAL_BITS
+def amounts_of_sources(variant: Variant, queues: OwnerQueues) -> bool:
+    """Whether the entries of a row need the contribution of its source: not where an entry is a target alone."""
+    return variant.uniform_rows and queues.entry_bits > LOCAL_BITS
 
 
 def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
@@ -248,7 +248,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     in flight at once; beyond the last place the last is read again.
     """
     offset, columns = variant.offset, in_columns(variant)
-    of_sources = variant.uniform_rows and not targets_alone(queues)
+    of_sources = amounts_of_sources(variant, queues)
     per_thread, read_once = _per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     note, find = _make_find_first() if whole else make_find(variant, queues, threads)

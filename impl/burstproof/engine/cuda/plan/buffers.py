@@ -295,12 +295,10 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
         specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
         specs.add("queue_lengths", SPACING * variant.queues.owners)
         specs.add("queue_spills", variant.queues.owners)
-        buckets = lists_kept(variant) if variant.queues.rows_put_off else 0
-        with_own_parts = buckets + 1 if buckets else 0
-        specs.add("bucket_targets", with_own_parts * bucket_room(sizes, variant), dtype=variant.target)
-        amounts = 0 if variant.target_bits else with_own_parts * bucket_room(sizes, variant)
-        specs.add("bucket_contributions", amounts, dtype=variant.column)
-        specs.add("bucket_counts", 2 * buckets)
+        buckets, room = lists_kept(variant), bucket_room(sizes, variant)
+        specs.add("bucket_targets", (buckets + 1) * room, dtype=variant.target)
+        specs.add("bucket_contributions", (buckets + 1) * room, not variant.target_bits, dtype=variant.column)
+        specs.add("bucket_counts", 2 * buckets, room > 0)
 
 
 def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
