@@ -106,7 +106,7 @@ def _seconds(text: str) -> float:
 
 
 def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
-    spread = ", ".join(stage.name for stage in plan if stage.side_by_side)
+    spread = ", ".join(stage.name for stage in plan if stage.side_by_side or stage.times_gpus_only)
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("list", help="list the stages")

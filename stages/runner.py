@@ -135,9 +135,8 @@ class Runner:
             progress.look()
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
-        side_by_side = stage.side_by_side or (stage.times_gpus_only and not gate.is_open)
         end = run_suites(
-            replace(stage, side_by_side=side_by_side),
+            replace(stage, side_by_side=stage.side_by_side or stage.times_gpus_only),
             self.root,
             files,
             gpu_free=asked.gpu_free,
@@ -147,6 +146,7 @@ class Runner:
             lock=self.lock,
             until_s=self.until_s,
             first=self.first,
+            later=stage.gate if stage.times_gpus_only and gate.is_open else "",
         )
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)

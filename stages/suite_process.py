@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +20,7 @@ from stages import supervisor
 from stages.collected import longest_limit_s, read_collection
 from stages.environment import IGNORED
 from stages.plan import Stage
-from stages.results import read_lines
+from stages.results import read_lines, reopen
 from stages.run_folder import StageFiles
 from stages.time_limit import WATCHDOG_S
 
@@ -68,6 +68,7 @@ def run_suites(
     lock: int | None = None,
     until_s: float = math.inf,
     first: Sequence[str] = (),
+    later: str = "",
 ) -> SuiteEnd:
     """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
 
@@ -94,22 +95,35 @@ def run_suites(
         On the monotonic clock, in seconds: no case begins at that time or later.
     first : sequence of str
         Cases whose names hold the first of these run before all others, those that hold the second come next.
+    later : str
+        A gate; its cases run one at a time, after all others. Empty: all run as the stage says.
     """
     began = time.monotonic()
-    command = pytest_command(stage, root, files, gpu_free=gpu_free, plan=plan, workers=workers)
-    command += [f"--bp-until={until_s!r}"] if until_s < math.inf else []
-    command += [f"--bp-first={text}" for text in first]
-    continued = files.begun.is_file()
     deadline = began + stage.time_limit_s
-    command += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []
+    options = [f"--bp-until={until_s!r}"] if until_s < math.inf else []
+    options += [f"--bp-first={text}" for text in first]
+    options += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []
+    processes = [(stage, [*options, f"--bp-later={later}"]), (replace(stage, side_by_side=False), options)]
+    commands = [
+        [*pytest_command(how, root, files, gpu_free=gpu_free, plan=plan, workers=workers), *more]
+        for how, more in (processes if later else [(stage, options)])
+    ]
+    continued = files.begun.is_file()
     problems: list[str] = []
+    failed = False
     while True:
-        status, problem = _run_once(command, stage, root, files, deadline, tick, lock)
+        status, problem = _run_once(commands[0], stage, root, files, deadline, tick, lock)
+        failed = failed or status == 1
         lines = read_lines(files.results)
         begun = {*(case.case for case in lines.cases), *lines.unfinished}
         died_between = status < 0 and _cases_left(files, begun)
         if lines.closed or lines.damage or not (lines.unfinished or died_between):
-            break
+            late = time.monotonic() > min(deadline, until_s)
+            if len(commands) == 1 or problem or lines.damage or late or not _cases_left(files, begun):
+                break
+            del commands[0]
+            _make_ready_for_another(files, begun)
+            continue
         during = f" during {lines.unfinished[-1]}" if lines.unfinished else " between two cases"
         problems.append(f"{problem or f'pytest ended with exit status {status}'}{during}")
         problem = ""
@@ -126,7 +140,16 @@ def run_suites(
     if cut_off and in_order:
         limit = "--time-limit" if ended > until_s else f"the stage ({stage.time_limit_s:g} s)"
         problem = f"the time of {limit} was over"
+    status = 1 if failed and status == 0 else status
     return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), ended - began, cut_off)
+
+
+def _make_ready_for_another(files: StageFiles, begun: set[str]) -> None:
+    """Let another process append to what one wrote that ended in order."""
+    files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
+    reopen(files.results, [])
+    files.set_aside(files.junit)
+    files.set_aside(files.benchmark)
 
 
 def _cases_left(files: StageFiles, begun: set[str]) -> bool:

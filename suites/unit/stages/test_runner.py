@@ -175,15 +175,36 @@ def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
     assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
 
 
-def test_a_stage_that_times_gpus_only_is_spread_where_its_gate_is_closed(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+GATED = (
+    MARK
+    + """
+@pytest.mark.gate('none')
+def test_timed(worker_id): assert worker_id == 'master'
+def test_other(worker_id): assert worker_id == WORKER
+def test_third(): pass
+"""
+)
+
+
+@pytest.mark.parametrize(("gate", "worker"), [("none", "gw0"), ("none", "gw7"), ("gpu", "gw0")])
+def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_then_runs_the_others_alone(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, gate: str, worker: str
 ) -> None:
-    spread: list[int] = []
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: spread.append(workers) or [])
-    root, (closed, opened, timed) = checkout(GOOD, GOOD, GOOD, gates=("gpu", "none", "gpu"))
-    plan = (replace(closed, times_gpus_only=True), replace(opened, times_gpus_only=True), timed)
-    assert run((root, plan))[0] == ExitCode.PASS
-    assert len(spread) == 1
+    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
+    source = GATED.replace("WORKER", repr(worker)).replace("'none'", repr(gate))
+    root, (stage,) = checkout(source, gates=(gate,))
+    code, folder, record = run((root, (replace(stage, times_gpus_only=True),)))
+    outcomes = {case.case.rpartition("::")[2]: case.outcome for case in record.cases}
+    other = Outcome.PASSED if worker == "gw0" else Outcome.FAILED
+    timed = Outcome.PASSED if gate == "none" else Outcome.SKIPPED
+    assert outcomes == {"test_other": other, "test_third": Outcome.PASSED, "test_timed": timed}
+    assert code == (ExitCode.PASS if worker == "gw0" else ExitCode.FAIL)
+    assert (record.stages[0].problem, record.stages[0].collected) == ("", 3)
+    assert len(record.invocations) == 1
+    assert gate != "none" or [*outcomes][-1] == "test_timed"
+    cases = ET.parse(folder / "junit.xml").getroot().iter("testcase")
+    assert len([*cases]) == 3
 
 
 def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
