@@ -55,11 +55,14 @@ class CollectionNotes:
         Where to; every process that collects writes the same.
     begun : iterable of str
         Cases that another process began, and that are not run again.
+    later : str
+        A gate whose cases a later process runs; empty: none.
     """
 
-    def __init__(self, path: Path, begun: Iterable[str] = ()) -> None:
+    def __init__(self, path: Path, begun: Iterable[str] = (), later: str = "") -> None:
         self._path = path
-        self._begun = frozenset(begun)
+        self._elsewhere = set(begun)
+        self._later = later
         self._found: list[str] = []
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -68,13 +71,15 @@ class CollectionNotes:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what was begun already."""
-        items[:] = [item for item in items if item.nodeid not in self._begun]
+        """Leave out what another process runs."""
+        waiting = (item.nodeid for item in items for mark in item.iter_markers("gate") if self._later in mark.args)
+        self._elsewhere.update(waiting)
+        items[:] = [item for item in items if item.nodeid not in self._elsewhere]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write down what was found, and what of it will not run."""
-        kept = {item.nodeid for item in session.items} | self._begun
+        kept = {item.nodeid for item in session.items} | self._elsewhere
         gone = tuple(found for found in self._found if found not in kept)
         limits = [limit for item in session.items if (limit := limit_of(item)) is not None]
         plugins, digest = loaded_plugins(session.config), _digest(self._found, gone)

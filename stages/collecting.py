@@ -52,23 +52,11 @@ class CaseCollector:
     ----------
     lines : ResultLines
         Where they go.
-    before : int
-        How many cases other processes began, which are not run again.
     """
 
-    def __init__(self, lines: ResultLines, before: int = 0) -> None:
+    def __init__(self, lines: ResultLines) -> None:
         self._lines = lines
-        self._before = before
         self._phases: dict[str, list[pytest.TestReport]] = {}
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note how many cases there will be, where they run in this process."""
-        self._lines.collected(self._before + len(session.items))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Note how many cases there will be, where they run side by side."""
-        self._lines.collected(self._before + len(ids))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Name the case before it can crash the interpreter."""

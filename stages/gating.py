@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-import pytest
-
 from hardware.gates import GATE_NAMES, Gate
 from stages.plan import NO_GATE
 
@@ -50,20 +48,3 @@ class Gatekeeper:
         """Return why the gate is closed, or ``None`` if it is open."""
         gate = self.gates[name]
         return None if gate.is_open else gate.reason
-
-
-class LeftForLater:
-    """A pytest plugin that leaves the cases of one gate to a later process, without a word in the results.
-
-    Parameters
-    ----------
-    gate : str
-    """
-
-    def __init__(self, gate: str) -> None:
-        self._gate = gate
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Take a case of the gate as done."""
-        return True if any(self._gate in mark.args for mark in item.iter_markers("gate")) else None

@@ -22,7 +22,7 @@ from stages import declaring, time_limit
 from stages.asked_first import AskedFirst
 from stages.collected import CollectionNotes
 from stages.collecting import NEVER_RAN, CaseCollector, Findings, skip_reason
-from stages.gating import Gatekeeper, LeftForLater
+from stages.gating import Gatekeeper
 from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bp-case-limit", metavar="S", type=float, default=None, help="end a case after S seconds")
     group.addoption("--bp-until", metavar="S", type=float, default=None, help="begin no case at S or later (monotonic)")
     group.addoption("--bp-stage-end", metavar="S", type=float, default=None, help="begin no case that may outlast S")
-    group.addoption("--bp-later", metavar="GATE", default=None, help="leave the cases of GATE to a later process")
+    group.addoption("--bp-later", metavar="GATE", default="", help="leave the cases of GATE to a later process")
     group.addoption("--bp-first", metavar="TEXT", action="append", default=[], help="begin with cases of such names")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
@@ -81,8 +81,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if limit_s is not None:
         config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
     config.pluginmanager.register(AskedFirst(config.getoption("--bp-first")), "burstproof-asked-first")
-    if config.getoption("--bp-later") is not None:
-        config.pluginmanager.register(LeftForLater(config.getoption("--bp-later")), "burstproof-later")
     until, stage_end = config.getoption("--bp-until"), config.getoption("--bp-stage-end")
     if until is not None or stage_end is not None:
         limit = SittingLimit(until or math.inf, stage_end or math.inf, why_skipped)
@@ -93,11 +91,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def _configure_results(config: pytest.Config) -> None:
     """Register what writes down the collection and the results."""
     results, collected, begun = (config.getoption(f"--bp-{name}") for name in ("results", "collected", "begun"))
-    without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
     if collected is not None:
-        config.pluginmanager.register(CollectionNotes(Path(collected), without), "burstproof-collection")
+        without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
+        notes = CollectionNotes(Path(collected), without, config.getoption("--bp-later"))
+        config.pluginmanager.register(notes, "burstproof-collection")
     if results is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(CaseCollector(ResultLines(Path(results)), len(without)), "burstproof-collector")
+        config.pluginmanager.register(CaseCollector(ResultLines(Path(results))), "burstproof-collector")
 
 
 @pytest.hookimpl(wrapper=True)

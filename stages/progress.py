@@ -14,6 +14,7 @@ from pathlib import Path
 from burstproof.errors import BurstproofError
 from burstproof.network.files.atomic import make_folder
 from burstproof.user_cache import cache_folder
+from stages.collected import read_collection
 from stages.run_folder import write_json
 
 _FOLDER = "durations"
@@ -28,7 +29,9 @@ class Progress:
     Parameters
     ----------
     results : Path
-        Result lines of the plugin; it may not exist yet.
+        Result lines of the plugin; they may not exist yet.
+    collection : Path
+        What pytest collected; it may not exist yet.
     earlier : mapping
         Duration in seconds of each case in an earlier run of the same stage and plan.
     kept : frozenset of str
@@ -36,6 +39,7 @@ class Progress:
     """
 
     results: Path
+    collection: Path
     earlier: Mapping[str, float] = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
     done: dict[str, float] = field(default_factory=dict)
@@ -44,6 +48,9 @@ class Progress:
 
     def look(self) -> None:
         """Read the lines that have been written since the last look; a line cut short is left for the next."""
+        if not self.collected:
+            found = read_collection(self.collection)
+            self.collected = len(found.collected) - len(found.deselected) if found is not None else 0
         if not self.results.is_file():
             return
         with self.results.open("rb") as file:
@@ -55,9 +62,7 @@ class Progress:
                 self._take(json.loads(line))
 
     def _take(self, value: Mapping[str, object]) -> None:
-        if "collected" in value:
-            self.collected = int(str(value["collected"]))
-        elif "case" in value:
+        if "case" in value:
             self.done[str(value["case"])] = float(str(value["duration_s"]))
 
     @property

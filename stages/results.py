@@ -1,8 +1,8 @@
 """Case results as JSON lines: what the plugin appends while the suites run, and the runner reads afterwards.
 
-Each line holds its number, a checksum, and one of: how many cases there will be, a case that begins (so that a crash
-of the interpreter leaves its name behind), the result of a case, the cases that begin again since the stage was cut off
-during them, the end of the file. Lines that were lost or changed are found out.
+Each line holds its number, a checksum, and one of: a case that begins (so that a crash of the interpreter leaves its
+name behind), the result of a case, the cases that begin again since the stage was cut off during them, the end of the
+file, which another process may go on with. Lines that were lost or changed are found out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TextIO
 from reports.values.measurement import CaseResult
 from reports.values.serialise import decode, encode
 
-_COLLECTED, _STARTED, _CASE, _AGAIN, _END = "collected", "started", "case", "again", "end"
+_STARTED, _CASE, _AGAIN, _END = "started", "case", "again", "end"
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,6 @@ class ResultLines:
         self._file: TextIO = path.open("a", encoding="utf-8")
         self._file.truncate(len("".join(whole).encode()))
 
-    def collected(self, count: int) -> None:
-        """Note how many cases will run, in the first line."""
-        if self._number == 0:
-            self._append({_COLLECTED: count})
-
     def started(self, case: str) -> None:
         """Note that a case began."""
         self._append({_STARTED: case})
@@ -85,10 +80,7 @@ class ResultLines:
 
 
 def reopen(path: Path, again: Sequence[str]) -> None:
-    """Let another sitting append to a file, closed or not; the cases ``again``, which never ended, will begin again."""
-    whole = _whole_lines(path)
-    if whole and _END in json.loads(whole[-1]):
-        path.write_text("".join(whole[:-1]), encoding="utf-8")
+    """Let another process append to a file, closed or not; the cases ``again``, which never ended, will begin again."""
     lines = ResultLines(path)
     lines.again(again)
     lines.let_go()
@@ -105,13 +97,14 @@ def read_lines(path: Path) -> CaseLines:
     cases: list[CaseResult] = []
     closed = False
     for number, line in enumerate(_whole_lines(path), 1):
-        content = None if closed else _content(number, line)
-        if content is None:
+        content = _content(number, line)
+        if content is None or (closed and _AGAIN not in content):
             damage = f"{path.name} is damaged: line {number} is not what was written; {len(cases)} cases precede it"
             return CaseLines(tuple(cases), tuple(started), damage)
         if _STARTED in content:
             started[str(content[_STARTED])] = None
         elif _AGAIN in content:
+            closed = False
             for case in _again(content):
                 started.pop(case, None)
         elif _END in content:

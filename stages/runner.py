@@ -128,7 +128,9 @@ class Runner:
         note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
         write_sealed(files.machine, encode(machine))
         self.console.stage_begins(stage, gate)
-        progress = Progress(files.results, earlier_durations(stage.name, asked.plan), kept=earlier.cases)
+        progress = Progress(
+            files.results, files.collected, earlier_durations(stage.name, asked.plan), kept=earlier.cases
+        )
         began, times = time.monotonic(), read_times()
 
         def tick() -> None:

@@ -173,9 +173,9 @@ def turned(lines: list[str]) -> list[str]:
     ("change", "said"),
     [
         (cut_last, "the results are cut short after 2 cases"),
-        (without_a_case, "results.jsonl is damaged: line 2 is not what was written; 0 cases precede it"),
+        (without_a_case, "results.jsonl is damaged: line 1 is not what was written; 0 cases precede it"),
         (renumbered, "2 cases collected, 0 deselected, 1 reported; part1/test_part1.py::test_one without a result"),
-        (turned, "results.jsonl is damaged: line 3"),
+        (turned, "results.jsonl is damaged: line 2"),
     ],
 )
 def test_results_that_lost_or_changed_a_line_are_an_error(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from stages.collected import CollectionNotes
 from stages.console import Console
 from stages.progress import Progress, earlier_durations, keep_durations
 
@@ -20,12 +23,17 @@ def finished(case: str, duration_s: float) -> str:
 
 def test_lines_are_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
     results = tmp_path / "results.jsonl"
-    progress = Progress(results)
+    collection = tmp_path / "collected.json"
+    progress = Progress(results, collection)
     progress.look()
     assert progress.line(1.0) == "0 cases"
-    results.write_text(
-        '{"collected": 5}\n{"started": "a"}\n' + finished("t.py::a", 2.0) + '{"case": "t.py::b"', encoding="utf-8"
-    )
+    notes = CollectionNotes(collection)
+    for name in "abcde":
+        notes.pytest_itemcollected(cast(pytest.Item, SimpleNamespace(nodeid=name)))
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: ()))
+    items = [SimpleNamespace(nodeid=name, get_closest_marker=lambda _: None) for name in "abcde"]
+    notes.pytest_collection_finish(cast(pytest.Session, SimpleNamespace(items=items, config=config)))
+    results.write_text('{"started": "a"}\n' + finished("t.py::a", 2.0) + '{"case": "t.py::b"', encoding="utf-8")
     progress.look()
     assert progress.done == {"t.py::a": 2.0}
     with results.open("a", encoding="utf-8") as file:
@@ -37,7 +45,7 @@ def test_lines_are_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
 
 def test_the_time_left_follows_from_the_earlier_run(tmp_path: Path) -> None:
     """Half of the earlier time took 20 s here, so 20 s are left; a machine twice as slow takes twice as long."""
-    progress = Progress(tmp_path / "none", {"a": 5.0, "b": 5.0, "c": 10.0})
+    progress = Progress(tmp_path / "none", tmp_path / "none", {"a": 5.0, "b": 5.0, "c": 10.0})
     assert progress.left_s(0.0) == 20.0
     progress.done = {"a": 9.0, "b": 11.0}
     assert progress.left_s(20.0) == pytest.approx(20.0)
@@ -46,12 +54,12 @@ def test_the_time_left_follows_from_the_earlier_run(tmp_path: Path) -> None:
 
 def test_cases_skipped_at_the_start_say_nothing_of_the_pace(tmp_path: Path) -> None:
     """A hundred skipped cases took 0.1 s of 100 s once; 30 s into the first long case nothing is known but the rest."""
-    progress = Progress(tmp_path / "none", {"a": 0.1, "b": 100.0}, done={"a": 0.1})
+    progress = Progress(tmp_path / "none", tmp_path / "none", {"a": 0.1, "b": 100.0}, done={"a": 0.1})
     assert progress.left_s(30.0) == pytest.approx(100.0)
 
 
 def test_without_an_earlier_run_the_rate_tells(tmp_path: Path) -> None:
-    progress = Progress(tmp_path / "none", done={"a": 1.0})
+    progress = Progress(tmp_path / "none", tmp_path / "none", done={"a": 1.0})
     assert progress.left_s(10.0) is None
     progress.collected = 20
     assert progress.line(10.0) == "1 of 20 cases, slowest a (1 s), about 3 min left"
@@ -71,7 +79,7 @@ def test_durations_come_back_and_a_damaged_file_is_none(tmp_path: Path, monkeypa
 def test_a_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
     out = io.StringIO()
     console = Console(out, every_s=30.0)
-    progress = Progress(tmp_path / "none", collected=9)
+    progress = Progress(tmp_path / "none", tmp_path / "none", collected=9)
     for elapsed in (0.5, 29.0, 30.0, 45.0, 61.0):
         console.stage_goes_on(progress, elapsed)
     assert out.getvalue() == "  0 of 9 cases\n" * 2
@@ -82,7 +90,7 @@ def test_a_terminal_has_one_line_that_is_written_again(tmp_path: Path, monkeypat
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
-    progress = Progress(tmp_path / "none", done={"t.py::" + "long" * 20: 3.0})
+    progress = Progress(tmp_path / "none", tmp_path / "none", done={"t.py::" + "long" * 20: 3.0})
     for elapsed in (0.5, 1.0):
         Console(out).stage_goes_on(progress, elapsed)
     first, second = out.getvalue().split("\r")[1:]

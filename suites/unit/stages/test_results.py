@@ -56,9 +56,6 @@ def test_a_whole_file_reads_as_written(tmp_path: Path) -> None:
     path = tmp_path / "run" / "stage1" / "results.jsonl"
     assert read_lines(path) == CaseLines()
     lines = ResultLines(path)
-    lines.collected(2)
-    lines.collected(3)
-    assert [json.loads(line)["collected"] for line in path.read_text(encoding="utf-8").splitlines()] == [2]
     lines.started("a")
     lines.started("b")
     assert read_lines(path) == CaseLines(unfinished=("a", "b"))
@@ -67,7 +64,7 @@ def test_a_whole_file_reads_as_written(tmp_path: Path) -> None:
     lines.finished(replace(GOOD, case="b"))
     lines.close()
     assert read_lines(path) == CaseLines((GOOD, replace(GOOD, case="b")), closed=True)
-    assert json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["end"] == 5
+    assert json.loads(path.read_text(encoding="utf-8").splitlines()[-1])["end"] == 4
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -140,9 +137,15 @@ def test_what_was_collected_and_left_out_is_noted(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_begun_is_not_run_again(tmp_path: Path) -> None:
-    items = [cast(pytest.Item, SimpleNamespace(nodeid=name)) for name in ("a::x", "a::y")]
+def test_what_was_begun_is_not_run_again_and_what_waits_for_a_later_process_not_yet(tmp_path: Path) -> None:
+    gates = {"a::x": "gpu", "a::y": "gpu", "a::z": "multi_gpu"}
+    items = [
+        cast(pytest.Item, SimpleNamespace(nodeid=name, iter_markers=lambda _, gate=gate: [pytest.mark.gate(gate).mark]))
+        for name, gate in gates.items()
+    ]
     CollectionNotes(tmp_path / "collected.json", ["a::x"]).pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == ["a::y", "a::z"]
+    CollectionNotes(tmp_path / "collected.json", later="multi_gpu").pytest_collection_modifyitems(items)
     assert [item.nodeid for item in items] == ["a::y"]
 
 

@@ -194,7 +194,8 @@ def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_the
     monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
     source = GATED.replace("WORKER", repr(worker)).replace("'none'", repr(gate))
     root, (stage,) = checkout(source, gates=(gate,))
-    code, folder, record = run((root, (replace(stage, times_gpus_only=True),)))
+    asked = ["--gpu-free"] if gate == "gpu" else []
+    code, folder, record = run((root, (replace(stage, times_gpus_only=True),)), *asked)
     outcomes = {case.case.rpartition("::")[2]: case.outcome for case in record.cases}
     other = Outcome.PASSED if worker == "gw0" else Outcome.FAILED
     timed = Outcome.PASSED if gate == "none" else Outcome.SKIPPED

@@ -56,7 +56,6 @@ def folder(tmp_path: Path) -> RunFolder:
     """A run whose stage was killed: a has a result, in b a process died, c was running."""
     made = RunFolder(tmp_path)
     lines = ResultLines(made.files("stage6").results)
-    lines.collected(4)
     for name in "abc":
         lines.started(name)
     lines.finished(result("a"))
