@@ -20,6 +20,7 @@ VARIANTS += ("queues per owner, places, buckets", "queues per owner, integers", 
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles", "entries in words")
 LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
 LAUNCHED += ("delays in a calendar", "packed sums, tiles", "shard, driven, merged", "shard, everything")
+LAUNCHED += ("shard, delays, queues per owner",)
 REGISTERS = 1 << 16
 """Of a multiprocessor, at every capability there is."""
 LONG = "two seconds and more for each variant and capability"

@@ -20,6 +20,7 @@ from stages.measuring import Measure
 from suites.support.compile.tools import needs_tools
 from suites.support.plans import asked, only, thinned
 from suites.support.shards.cuda_simulator_check import checks
+from suites.support.shards.queue_checks import queues_pay
 from suites.support.simulated_process import run_simulated
 
 QUICK = (
@@ -52,13 +53,13 @@ def test_simulated_shards(name: str, problems: Mapping[str, list[str]]) -> None:
 @pytest.mark.requirement("KL-1")
 @pytest.mark.measures("kernel.registers", variant=..., kernel=...)
 @pytest.mark.parametrize(
-    ("capability", "merged", "row_words"),
-    [((7, 5), False, 0), ((9, 0), True, 0), ((9, 0), True, 32)],
+    ("capability", "form"),
+    [((7, 5), "two kernels"), ((9, 0), "one kernel"), ((9, 0), "padded rows"), ((9, 0), "queues per owner")],
 )
-def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int, measure: Measure) -> None:
+def test_kernels_build(capability: tuple[int, int], form: str, measure: Measure) -> None:
     """The kernels of a driven network build without spilling, for the oldest capability of the tools and for 9.0."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.plan.shard_pack import pack_shard
+    from burstproof.engine.cuda.plan.shard_pack import pack_shard, queued
 
     reason = obstacle(capability)
     if reason:
@@ -67,8 +68,14 @@ def test_kernels_build(capability: tuple[int, int], merged: bool, row_words: int
     partition = make_partition(network, 2, "contiguous")
     point, facts = plan_fixed_point(network, options), synapse_facts(network)
     shard = pack_shard(NetworkShard(network, options, point, facts, partition, 0, network.neuron_count))
-    variant = replace(shard.shard, merged=merged, row_words=row_words, overlapped=capability >= OVERLAP_CAPABILITY)
-    kind = f"driven shard{', one kernel' if merged else ''}{', padded rows' if row_words else ''}"
+    overlapped, row_words = capability >= OVERLAP_CAPABILITY, 32 if form == "padded rows" else 0
+    variant = replace(shard.shard, merged=form != "two kernels", row_words=row_words, overlapped=overlapped)
+    if form == "queues per owner":
+        with queues_pay():
+            own = queued(shard, overlapped)
+        assert own is not None
+        variant = own.shard
+    kind = f"driven shard, {form}"
     for spec in catalogue(variant):
         used = resources_of(compile_kernel(spec.name, spec.function, spec.signature, capability, spec.registers))
         measure("kernel.registers", used.registers, "1", conditions={"variant": kind, "kernel": spec.name})

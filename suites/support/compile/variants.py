@@ -106,6 +106,9 @@ def chosen_shards() -> dict[str, ShardVariant]:
         "shard, lean, merged": replace(lean, merged=True),
         "shard, lean, merged, packed sums": replace(lean, merged=True, variant=replace(lean.variant, word=Word(8))),
         "shard, delays, merged": replace(delays, merged=True),
+        "shard, delays, queues per owner": replace(
+            delays, merged=True, variant=_queued(delays.variant), threads=512, per_thread=2
+        ),
     }
 
 

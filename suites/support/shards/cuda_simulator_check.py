@@ -24,7 +24,7 @@ from burstproof.network.synthetic.build import synthesize
 from suites.support.parity.interrupted import TRAIN, interruption_differs
 from suites.support.parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.simulator_check import SPECS, recordings_differ
-from suites.support.shards import feature_checks, one_kernel_checks, padded_checks
+from suites.support.shards import feature_checks, one_kernel_checks, padded_checks, queue_checks
 from suites.support.shards.simulated import cut_mix, sharded, small_logs
 from suites.support.simulated_process import print_problems
 
@@ -173,7 +173,7 @@ def check_silent_shard() -> list[str]:
 
 def checks() -> dict[str, Callable[[], list[str]]]:
     """Every check by name."""
-    modules = vars(one_kernel_checks) | vars(padded_checks) | vars(feature_checks) | globals()
+    modules = vars(one_kernel_checks) | vars(padded_checks) | vars(feature_checks) | vars(queue_checks) | globals()
     found = {name: value for name, value in modules.items() if name.startswith("check_")}
     return {name.removeprefix("check_").replace("_", " "): found[name] for name in sorted(found)}
 

@@ -17,6 +17,7 @@ from burstproof.engine.cuda.exchange.devices import device_count, make_current
 from burstproof.engine.cuda.exchange.mail import Mail, Path, rank_mail
 from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADER_WORDS, LINK_LENGTH, side_words
 from burstproof.engine.cuda.host.appearing import Appearing
+from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.many_devices import alike, fitted, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
@@ -166,7 +167,7 @@ class CudaRankShard:
 
     def state(self, burst_count: int) -> StatePart:
         """See ``Shard.state``."""
-        return self._shard.state(self._clamped)
+        return self._shard.state(self._clamped, Arrivals())
 
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
         """See ``Shard.signals``."""

@@ -349,10 +349,12 @@ class Recall(NamedTuple):
     for each burst (``kernels.calendar``), or for each burst and tile: ``calendar_room`` words at most, targets in
     ``calendar_shift`` bits; ``calendar_spares`` tells which bursts have something in a slot of their own.
     With ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
+    A list has room for ``list_room`` firings: for all neurons whose rows are here.
     """
 
     recalled_ids: Ids
     recalled_counts: Ids
+    list_room: np.uint64
     delay_starts: Shorts
     calendar_words: Noted
     calendar_counts: Ids

@@ -84,7 +84,9 @@ def is_absent(kind: type, variant: Variant | ShardVariant | None) -> bool:
         return not variant.extras.modulators
     if kind is Transmission:
         return not (variant.extras.transmits or variant.extras.degenerates)
-    return kind is Chunks if variant.exchanges else kind in (Exchange, Identity)
+    if kind is Chunks:
+        return variant.exchanges and variant.queues is None
+    return kind in (Exchange, Identity) and not variant.exchanges
 
 
 def _parameter(name: str, variant: Variant | ShardVariant) -> Field:

@@ -39,6 +39,15 @@ class Arrivals:
         kept = state.pending_candidate[:1] & (slots > 0)
         return replace(state, pending=np.where(kept, state.pending[:1], 0), pending_candidate=kept)
 
+    def among(self, ids: npt.NDArray[np.uint32]) -> Arrivals:
+        """Those of the neurons ``ids`` (n,), ascending, each by its place among them."""
+        own = Arrivals()
+        for burst, given in self._by_burst.items():
+            places = np.searchsorted(ids, given.ids)
+            mine = ids[np.minimum(places, len(ids) - 1)] == given.ids if len(ids) else np.zeros(len(places), np.bool_)
+            own._by_burst[burst] = replace(given, ids=places[mine].astype(np.uint32), amounts=given.amounts[mine])
+        return own
+
     def forget(self, burst: int) -> None:
         """Let go of everything, once all of it is over before ``burst``."""
         if burst > max(self._by_burst, default=burst):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -127,9 +127,7 @@ class FusedLaunches:
         if queues is None:
             blocks = 1 + -(-self._chunks // (_CHUNKS_AT_ONCE if variant.calendar_tiles > 1 else 1))
             return self._kernels.call("burst", blocks, threads, values, overlapped)
-        blocks = min(queues.owners, self._kernels.resident("burst", threads))
-        call = self._kernels.call("burst", blocks, threads, values, overlapped)
-        return replace(call, shared_bytes=queues.shared_bytes)
+        return self._kernels.own(values, queues, threads, overlapped)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles or delays need; does nothing without either."""

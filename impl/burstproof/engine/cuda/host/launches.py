@@ -96,6 +96,7 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         **{name: column[0] if len(column) else 0 for name, column in columns.items()},
         "capacity": packed.batch.log,
         "neurons": sizes.neurons,
+        "list_room": sizes.neurons,
         "bits": max(1, sizes.neurons.bit_length()),
         "stride": slot_stride(sizes.neurons, variant),
         "ring": ring_slots(sizes, variant),
@@ -196,10 +197,12 @@ class Kernels:
         """Blocks that the device holds at once."""
         return self.runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
 
-    def spread(self, name: str, threads: int, block: int, values: Values, waves: int = 1) -> Call:
+    def spread(
+        self, name: str, threads: int, block: int, values: Values, waves: int = 1, overlapped: bool = False
+    ) -> Call:
         """A launch of ``threads`` threads, at most ``waves`` times what the device holds at once."""
         grid = max(1, min(-(-threads // block), waves * self.full_grid(block)))
-        return self.call(name, grid, block, values)
+        return self.call(name, grid, block, values, overlapped)
 
     def tiles(self, values: Values, variant: Variant, neurons: int) -> tuple[Call, ...]:
         """What sends the rows of a list tile by tile."""
@@ -223,6 +226,12 @@ class Kernels:
         blocks = self.runtime.multiprocessors * ENQUEUE_BLOCKS
         call = self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
         return replace(call, shared_bytes=queues.bin_bytes)
+
+    def own(self, values: Values, queues: OwnerQueues, threads: int, overlapped: bool) -> Call:
+        """The burst of owners, as many at once as there is room for."""
+        blocks = min(queues.owners, self.resident("burst", threads))
+        call = self.call("burst", blocks, threads, values, overlapped)
+        return replace(call, shared_bytes=queues.shared_bytes)
 
     def modulate(self, values: Values, overlapped: bool = False) -> Call:
         """What makes the signals of a burst the factors of the next one."""
@@ -268,12 +277,15 @@ class BurstCalls:
     delivery: tuple[Call, ...] = ()
     merged: Call | None = None
     """All of it but the stimulus in one kernel; whether there is some, mode and place are to follow, for both."""
+    following: tuple[Call, ...] = ()
+    """What such a burst ends with, where it waits for other shards; with mode and place."""
 
     def phases(self, stimulated: bool, mode: int = 0, place: int = 0) -> tuple[tuple[Call, ...], ...]:
         """Stimulus, counting ahead, dynamics and delivery, as all shards of a device do them one after another."""
         if self.merged is not None:
             calls = [call.at(stimulated, mode, place) for call in (self.stimulate, self.merged)]
-            return tuple(calls[:stimulated]), (), (calls[1],), ()
+            following = tuple(call.at(False, mode, place) for call in self.following)
+            return tuple(calls[:stimulated]), (), (calls[1],), following
         assert self.dynamics is not None
         ahead = () if self.count_ahead is None else (self.count_ahead,)
         return (self.stimulate,) * stimulated, ahead, (self.dynamics[stimulated],), self.delivery

@@ -19,6 +19,7 @@ from burstproof.engine.cuda.exchange.mail import WORDS, Mail, Path, choose_path,
 from burstproof.engine.cuda.exchange.nccl import NcclExchange
 from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.appearing import Appearing
+from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.launches import compiled_once
@@ -28,9 +29,11 @@ from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, sh
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
+from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, shard_for, whole_network
+from burstproof.engine.cuda.plan.queues import block_bytes
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, queued, shard_for, whole_network
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
@@ -45,8 +48,8 @@ from burstproof.errors import InputError, ShardLostError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-Repack = Callable[[npt.NDArray[np.float32]], tuple[PackedShard, ...]]
-"""The shards packed with other weights (S,)."""
+Repack = Callable[[npt.NDArray[np.float32] | None], tuple[PackedShard, ...]]
+"""The shards packed with other weights (S,), or with the network's own."""
 
 _PACKERS = 4
 
@@ -78,14 +81,14 @@ def pack_shards(
     scale = plan_fixed_point(network, options) if point is None else point
     facts, first = synapse_facts(network), network.neuron_count if loaded is None else loaded
 
-    def repack(weights: npt.NDArray[np.float32]) -> tuple[PackedShard, ...]:
+    def repack(weights: npt.NDArray[np.float32] | None) -> tuple[PackedShard, ...]:
         def packed(number: int) -> PackedShard:
             return pack_shard(NetworkShard(network, options, scale, facts, partition, number, first), weights)
 
         with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
 
-    shards = repack(network.synapses.weights)
+    shards = repack(None)
     fill = partial(fill_shard, network=network)
     return ManyDevices(shards, options, choice.for_shards(partition.shards), fill, repack)
 
@@ -120,6 +123,7 @@ class ManyDevices:
     ) -> None:
         self.choice, self._options, self._fill, self._repack = choice, options, fill, repack
         self._lost: ShardLostError | None = None
+        self._arrivals = Arrivals()
         runtimes = dict(opened or {})
         for ordinal in choice.devices:
             if ordinal not in runtimes:
@@ -134,7 +138,8 @@ class ManyDevices:
         if packed[0].shard.exchanges:
             path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
             merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
-            self.packed = alike(packed, self._runtimes, merged)
+            owned = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
+            self.packed = alike(packed, self._runtimes, merged) if owned is None else owned
         else:
             self.packed = (placed(packed[0], self._runtimes[0]),)
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
@@ -166,7 +171,7 @@ class ManyDevices:
     def _open_mail(self, path: Path) -> Mail:
         """Mailboxes for the longest lists, or for a packet of every chunk where a burst is one kernel."""
         shard = self.packed[0].shard
-        if not shard.merged:
+        if not shard.merged or shard.queues is not None:
             return open_mail(path, self._runtimes, side_words(self.room, shard.carries_potentials))
         packets = -(-self.room // shard.chunk)
         return replace(open_mail(path, self._runtimes, packets_side_words(packets, shard.chunk)), packets=packets)
@@ -223,6 +228,8 @@ class ManyDevices:
     ) -> tuple[StimulusTable, ...]:
         """See ``Devices.tables``."""
         dtype = self.packed[0].packed.fixed_point.dtype
+        self._arrivals.forget(first - SETS * self._length)
+        stimuli = self._arrivals.beside(stimuli)
         return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
 
     def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
@@ -349,10 +356,13 @@ class ManyDevices:
 
     def state(self, clamped: bool) -> list[StatePart]:
         """See ``Devices.state``."""
-        return [shard.state(clamped) for shard in self.shards]
+        return [shard.state(clamped, self._arrivals.among(shard.shard.ids())) for shard in self.shards]
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
+        self._arrivals = Arrivals()
+        if self.packed[0].shard.exchanges and self.packed[0].shard.queues is not None:
+            state = self._arrivals.take(state, self._valid(), self.packed[0].packed.fixed_point.dtype, slots=0)
         needed, local = fitted(self.packed, state, self._repack)
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
             self._clear()
@@ -360,6 +370,13 @@ class ManyDevices:
         for on_device, part in zip(self.shards, local, strict=True):
             make_current(on_device.runtime)
             on_device.device.restore(part)
+
+    def _valid(self) -> npt.NDArray[np.bool_]:
+        """Which neurons (N,) of the network are valid."""
+        valid = np.zeros(self.packed[0].sources, np.bool_)
+        for shard in self.packed:
+            valid[shard.ids()] = shard.packed.network.neurons.valid_mask
+        return valid
 
     def _clear(self) -> None:
         if self._nccl is not None:
@@ -410,6 +427,32 @@ def placed(shard: PackedShard, runtime: DeviceRuntime) -> PackedShard:
     return whole_network(place_synapses(packed, available_bytes(runtime.memory_info()[0], packed.options)))
 
 
+def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...] | None:
+    """The shards with queues per owner, if all of them gain by that and their devices have room; see ``queued``."""
+    made: list[PackedShard] = []
+    for shard, runtime in zip(packed, runtimes, strict=True):
+        own = queued(shard, runtime.overlaps)
+        if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes or not _has_room(own, runtime):
+            return None
+        made.append(own)
+    log = _LOG_PER_NEURON * max(shard.neurons for shard in made)
+    spaced = all(shard.shard.spaced_ids for shard in made)
+    return tuple(
+        replace(
+            shard,
+            spaced=shard.spaced if spaced else None,
+            packed=replace(shard.packed, batch=replace(shard.packed.batch, log=max(shard.packed.batch.log, log))),
+            shard=replace(shard.shard, spaced_ids=spaced),
+        )
+        for shard in made
+    )
+
+
+def _has_room(shard: PackedShard, runtime: DeviceRuntime) -> bool:
+    make_current(runtime)
+    return plan_of(shard).total_bytes <= available_bytes(runtime.memory_info()[0], shard.packed.options)
+
+
 def alike(
     packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
 ) -> tuple[PackedShard, ...]:
@@ -452,9 +495,7 @@ def alike(
 
 def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
     """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
-    make_current(runtime)
-    room = available_bytes(runtime.memory_info()[0], shard.packed.options)
-    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and plan_of(shard).total_bytes <= room
+    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and _has_room(shard, runtime)
 
 
 def _row_words(packed: Sequence[PackedShard]) -> int:

@@ -169,16 +169,11 @@ class OneDevice:
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
-        """What arrives in the coming bursts, where fired lists say it: one burst after another in the only slot."""
-        cells, device = self.device.read("sums"), self.device
-        rows = [] if self.packed.variant.queues else [device.read_ring()]
-        for ahead in range(len(rows), self.max_delay):
-            device.clear("sums")
-            self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
-            rows.append(device.read_ring())
-        device.write("sums", cells)
-        pending = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
-        self._arrivals.add_to(int(device.read("control")[BURST]), *pending)
+        """What arrives in the coming bursts, where fired lists say it."""
+        pending = self.device.read_coming(
+            lambda ahead: self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
+        )
+        self._arrivals.add_to(int(self.device.read("control")[BURST]), *pending)
         return pending
 
     def _waiting(self) -> Pending:

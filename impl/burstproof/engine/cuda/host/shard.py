@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,12 @@ from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.exchange.devices import make_current
 from burstproof.engine.cuda.exchange.mail import Mail
 from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, failure_of
+from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import WARP, BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
 from burstproof.engine.cuda.host.single_burst import SingleBurst
-from burstproof.engine.cuda.host.state import DeviceState
+from burstproof.engine.cuda.host.state import DeviceState, Pending
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
     BURST,
@@ -78,7 +79,7 @@ class ShardLaunches:
         self._shard = shard
         self._kernels = Kernels(runtime, shard.shard, catalogue(shard.shard), compiled)
         self._mail = mail
-        self._given = {**numbers_of(shard.packed), "sources": shard.sources}
+        self._given = {**numbers_of(shard.packed), "sources": shard.sources, "list_room": shard.sources}
         if mail is not None:
             self._given |= {
                 "sinks": mail.sinks[shard.number],
@@ -101,8 +102,13 @@ class ShardLaunches:
         """The calls of batch ``number``, with room for ``stimulus`` ids and ``log`` firings."""
         values, shard = self.values(buffers, number, log), self._shard.shard
         if shard.merged:
-            stimulate = self._kernels.spread("stimulate", stimulus, _BLOCK, values)
-            return BurstCalls(stimulate, merged=self._merged(values))
+            calls = BurstCalls(self._kernels.spread("stimulate", stimulus, _BLOCK, values))
+            queues, overlapped = shard.queues, shard.overlapped
+            if queues is None or self._mail is None:
+                return replace(calls, merged=self._merged(values))
+            own = self._kernels.own(values, queues, shard.threads, overlapped)
+            join = self._kernels.spread("join_lists", self._shard.sources, _BLOCK, values, overlapped=overlapped)
+            return replace(calls, merged=own, following=(join, self._kernels.enqueue(values, queues, overlapped)))
         if self._mail is None:
             return phase_calls(self._kernels, shard, self._shard.packed, values, values, stimulus, shard.threads)
         listed = values.but(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])
@@ -111,6 +117,11 @@ class ShardLaunches:
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Put every row into the order that tiles need; does nothing without tiles."""
         self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
+
+    def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
+        """Have what arrives ``ahead`` bursts after the next one added to the slot; the stream is idle afterwards."""
+        self._kernels.recall(Values(self._runtime, buffers, 0, self._given), ahead).queue(stream)
+        stream.synchronize()
 
     def settle(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
         """Bring all weights and traces up to date, where learning is deferred; the stream is idle afterwards."""
@@ -158,6 +169,8 @@ class DeviceShard:
         make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self._launches.sort_rows(self._buffers, self._streams.burst)
+        for number in range(SETS):
+            self.device.write_at(f"report.{number}", INDEX, -1)  # no burst is done: nothing waits for its lists
         self.calls = [self._calls(number) for number in range(SETS)]
 
     def _calls(self, number: int) -> BurstCalls:
@@ -244,13 +257,18 @@ class DeviceShard:
             count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
         )
 
-    def state(self, clamped: bool) -> StatePart:
-        """The shard's part of the state."""
+    def state(self, clamped: bool, arrivals: Arrivals) -> StatePart:
+        """The shard's part of the state, of which ``arrivals`` are still to come."""
         make_current(self.runtime)
+        pending: Pending | None = None
+        if self.shard.shard.exchanges and self.shard.shard.variant.recalled and self._launches is not None:
+            launches, stream = self._launches, self._streams.burst
+            pending = self.device.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
+            arrivals.add_to(int(self.device.read("control")[BURST]), *pending)
         if self.shard.shard.variant.defers_learning and self._launches is not None:
             self._launches.settle(self._buffers, self._streams.burst)
             self.device.write_control(SETTLED, int(self.device.read("control")[BURST]))
-        return self.device.capture(_columns(self.shard), clamped)
+        return self.device.capture(_columns(self.shard), clamped, pending)
 
     def release(self) -> None:
         """Let go of the device's memory."""

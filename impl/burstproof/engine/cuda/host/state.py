@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,16 @@ class DeviceState:
         shape, word, neurons = (self._ring_length, self._stride), self._variant.word, self._layout.neuron_count
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
+
+    def read_coming(self, send_ahead: Callable[[int], None]) -> Pending:
+        """What arrives in the coming bursts, where fired lists say it: ``send_ahead`` adds that of one to the slot."""
+        cells, rows = self.read("sums"), [] if self._variant.queues else [self.read_ring()]
+        for ahead in range(len(rows), self._layout.max_delay):
+            self.clear("sums")
+            send_ahead(ahead)
+            rows.append(self.read_ring())
+        self.write("sums", cells)
+        return np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
 
     def read_waiting(self, burst: int) -> Pending:
         """What arrives in the bursts after ``burst``, where a calendar says it of those after the next."""

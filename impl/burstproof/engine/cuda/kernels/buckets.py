@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows, Steering
+from burstproof.engine.cuda.args import Fcl, Ids, Queues, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.places import make_read_once
@@ -38,12 +38,11 @@ def bucket_turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
 
 
 def make_source_at(variant: Variant) -> Callable[..., Any]:
-    """``source_at(burst, item, network, recall)``: what fired in ``burst``, one of the last ones."""
+    """``source_at(burst, item, recall)``: what fired in ``burst``, one of the last ones."""
     turns = np.uint32(lists_kept(variant) - 1)
 
-    def source_at(burst: np.uint32, item: np.uint32, network: Network, recall: Recall) -> Any:
-        first = np.uint64(np.uint64(burst & turns) * np.uint64(network.neurons))
-        return recall.recalled_ids[np.uint64(first + np.uint64(item))]
+    def source_at(burst: np.uint32, item: np.uint32, recall: Recall) -> Any:
+        return recall.recalled_ids[np.uint64(np.uint64(burst & turns) * recall.list_room + np.uint64(item))]
 
     return cuda.jit(device=True)(source_at)  # type: ignore[no-any-return]
 
@@ -233,7 +232,6 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
         store: Any,
         kept: Ids,
         steering: Steering,
-        network: Network,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
@@ -252,7 +250,7 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
                 age = np.uint32(age + block)
             own = thread
             while own < rows_here:
-                source = source_at(burst, np.uint32(low + own * blocks), network, recall)
+                source = source_at(burst, np.uint32(low + own * blocks), recall)
                 store[own] = source
                 if clamps and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1

@@ -97,7 +97,6 @@ def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
         count: np.uint32,
         fired: Fired,
         chunks: Chunks,
-        network: Network,
         recall: Recall,
     ) -> None:
         entry = np.uint32(cuda.threadIdx.x)
@@ -107,7 +106,7 @@ def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
             entry = np.uint32(entry + step)
         if recalls and count > np.uint32(0):
             cuda.syncthreads()
-            keep_recalled(place[0], burst, count, fired, network, recall)
+            keep_recalled(place[0], burst, count, fired, recall)
 
     return cuda.jit(device=True)(keep_chunk)  # type: ignore[no-any-return]
 
@@ -416,7 +415,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     cuda.syncthreads()
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
             else:
-                keep_chunk(first, first_place, burst_number, count, fired, chunks, network, recall)
+                keep_chunk(first, first_place, burst_number, count, fired, chunks, recall)
             item = np.uint32(following_item(item, items))
             if several:
                 cuda.syncthreads()

@@ -457,7 +457,7 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
             if cuda.threadIdx.x == 0:
                 first_place[0] = add_up(moment.burst, count, fired.found[1], True, steering)
                 count_chunk(item, moment.burst, count, items, chunks)
-            keep_chunk(first, first_place, moment.burst, count, fired, chunks, network, recall)
+            keep_chunk(first, first_place, moment.burst, count, fired, chunks, recall)
             cuda.syncthreads()
             item = np.uint32(following_item(item))
         return count
@@ -525,7 +525,6 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
         chunks: Chunks,
         recall: Recall,
         rows: Rows,
-        network: Network,
         fcl: Fcl,
         turn: Turn,
         mailbox: Mailbox,
@@ -537,7 +536,7 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
         if told[2] == np.int64(0):
             return False
         if recalls:
-            send_recalled(steering, network, recall, rows, fcl, turn)
+            send_recalled(steering, recall, rows, fcl, turn)
         if long_rows:
             send_long(steering, chunks, rows, fcl, turn)
         cuda.syncthreads()
@@ -619,7 +618,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
             cuda.syncthreads()
             if lists:
                 met = np.int64(number * arrivals - blocks)
-                if not send_listed(met, told, steering, chunks, recall, rows, network, fcl, turn, mailbox):
+                if not send_listed(met, told, steering, chunks, recall, rows, fcl, turn, mailbox):
                     break
             if thread == none:
                 add(mailbox.relay, ARRIVED)

@@ -56,24 +56,12 @@ from burstproof.engine.cuda.kernels.control import (
 )
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.link import make_link, make_tell
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.stimulus import make_going
 from burstproof.engine.cuda.kernels.warp import WARP, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
-
-
-def make_tell() -> Callable[..., Any]:
-    """``tell(exchange, kept, place, sequence, value)``, one thread: a word to all shards."""
-    link_to = make_link()
-    store, word, near = link_to.store, link_to.word, link_to.near
-
-    def tell(exchange: Exchange, kept: Words, place: np.uint64, sequence: np.uint32, value: np.uint32) -> None:
-        for sink in range(exchange.sinks.size):
-            store(near(exchange.sinks, kept), sink, place, word(sequence, value))
-
-    return cuda.jit(device=True)(tell)  # type: ignore[no-any-return]
 
 
 def make_slot_after(delayed: bool) -> Callable[..., Any]:

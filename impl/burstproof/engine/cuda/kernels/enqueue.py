@@ -15,7 +15,7 @@ from numba.np.numpy_support import from_dtype
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Fcl, Ids, Network, Queues, Recall, Rows, Steering, Turn
+from burstproof.engine.cuda.args import Fcl, Ids, Queues, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off, make_source_at
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.queues import (
@@ -53,7 +53,6 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         counts: Ids,
         bins: Any,
         steering: Steering,
-        network: Network,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
@@ -79,7 +78,7 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
                 while item >= list_ends[age]:
                     before = list_ends[age]
                     age = np.uint32(age + one)
-                source = source_at(np.uint32(burst - age), np.uint32(item - before), network, recall)
+                source = source_at(np.uint32(burst - age), np.uint32(item - before), recall)
                 firsts[own], ends[own] = part_of(source, age, rows, recall)
                 if of_sources:
                     amounts[own] = number(rows.contributions[source])
@@ -152,8 +151,11 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
     return cuda.jit(device=True)(sort_buckets)  # type: ignore[no-any-return]
 
 
-def make_enqueue(variant: Variant) -> Callable[..., None]:
-    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
+def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
+    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners.
+
+    ``joined`` lists of several shards say how long they are; else that follows from what the burst counted.
+    """
     queues = variant.queues
     assert queues is not None
     threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
@@ -170,9 +172,7 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
     entry_kind, all_owners = from_dtype(np.dtype(variant.queued)), np.uint32(queues.owners)
     one, zero, block = np.uint32(1), np.uint32(0), np.uint32(threads)
 
-    def enqueue(
-        steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
-    ) -> None:
+    def enqueue(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn) -> None:
         bins = cuda.shared.array(0, entry_kind)
         counts = cuda.shared.array(bins_kept, np.uint32)
         list_ends = cuda.shared.array(lists, np.uint32)
@@ -189,7 +189,8 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
         if report[INDEX] != np.int64(turn.place):
             return
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
-        latest, lists_read, waiting = fired_of(steering.tallies, burst), longest, zero
+        lists_read, waiting = longest, zero
+        latest = recall.recalled_counts[burst & turns] if joined else fired_of(steering.tallies, burst)
         coming = np.uint32(burst + one)
         if puts_off:
             waiting = queue.bucket_counts[coming & count_turns]
@@ -198,7 +199,8 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
             else:
                 waiting = zero
         if cuda.grid(1) == 0:
-            recall.recalled_counts[burst & turns] = latest
+            if not joined:
+                recall.recalled_counts[burst & turns] = latest
             if puts_off:
                 queue.bucket_counts[burst & count_turns] = zero
         own = thread
@@ -212,10 +214,10 @@ def make_enqueue(variant: Variant) -> Callable[..., None]:
             kept[0] = zero
         cuda.syncthreads()
         if puts_off:
-            put_off(burst, latest, bins, kept, steering, network, recall, rows, fcl, queue)
+            put_off(burst, latest, bins, kept, steering, recall, rows, fcl, queue)
         if lists_read > zero:
             scan(list_ends, lists_read, totals)
-            sort_lists(burst, lists_read, list_ends, counts, bins, steering, network, recall, rows, fcl, queue)
+            sort_lists(burst, lists_read, list_ends, counts, bins, steering, recall, rows, fcl, queue)
         if puts_off:
             sort_buckets(coming, waiting, kept[0], counts, bins, fcl, queue)
         empty_bins(one, counts, bins, queue, fcl)

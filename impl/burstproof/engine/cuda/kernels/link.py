@@ -77,6 +77,19 @@ def make_link() -> Link:
 
 
 @cache
+def make_tell() -> Callable[..., Any]:
+    """``tell(exchange, kept, place, sequence, value)``, one thread: a word to all shards."""
+    link_to = make_link()
+    store, word, near = link_to.store, link_to.word, link_to.near
+
+    def tell(exchange: Exchange, kept: Words, place: np.uint64, sequence: np.uint32, value: np.uint32) -> None:
+        for sink in range(exchange.sinks.size):
+            store(near(exchange.sinks, kept), sink, place, word(sequence, value))
+
+    return cuda.jit(device=True)(tell)  # type: ignore[no-any-return]
+
+
+@cache
 def make_failure() -> Callable[..., Any]:
     """``failure(sequence, which)`` -> int64 for ``FAILED``: which shard was waited for in vain, in which exchange."""
     half = np.uint64(32)

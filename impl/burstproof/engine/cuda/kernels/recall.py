@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Fcl, Network, Recall, Rows, Steering, Turn
+from burstproof.engine.cuda.args import Fcl, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.control import BURST, CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.rows import make_bounds, make_send_part
@@ -21,13 +21,11 @@ from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 
 
 def make_keep_recalled(variant: Variant, block: int) -> Callable[..., Any]:
-    """``keep_recalled(place, burst, count, fired, network, recall)``: a chunk's firings into the burst's list."""
+    """``keep_recalled(place, burst, count, fired, recall)``: a chunk's firings into the burst's list."""
     turns, step = np.uint32(lists_kept(variant) - 1), np.uint32(block)
 
-    def keep_recalled(
-        place: np.int64, burst: np.uint32, count: np.uint32, fired: Fired, network: Network, recall: Recall
-    ) -> None:
-        first = np.uint64(np.uint64(burst & turns) * np.uint64(network.neurons) + np.uint64(place))
+    def keep_recalled(place: np.int64, burst: np.uint32, count: np.uint32, fired: Fired, recall: Recall) -> None:
+        first = np.uint64(np.uint64(burst & turns) * recall.list_room + np.uint64(place))
         entry = np.uint32(cuda.threadIdx.x)
         while entry < count:
             recall.recalled_ids[np.uint64(first + np.uint64(entry))] = fired.ids[entry]
@@ -51,7 +49,6 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
         latest: np.uint32,
         ahead: np.uint32,
         steering: Steering,
-        network: Network,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
@@ -80,7 +77,7 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
             while item >= ends[age]:
                 first = ends[age]
                 age = np.uint32(age + one)
-            place = np.uint64(np.uint64(np.uint32(burst - age) & turns) * np.uint64(network.neurons))
+            place = np.uint64(np.uint64(np.uint32(burst - age) & turns) * recall.list_room)
             source = recall.recalled_ids[np.uint64(place + np.uint64(np.uint32(item - first)))]
             start, last = bounds(source, rows)
             at = np.uint64(np.uint64(source) * np.uint64(longest + one) + np.uint64(np.uint32(age + ahead)))
@@ -102,7 +99,7 @@ def make_send_recalled(variant: Variant) -> Callable[..., None]:
     send_lists, fired_of = _make_send_lists(variant, _share(variant)), make_fired_of()
     turns, one, zero = np.uint32(lists_kept(variant) - 1), np.uint32(1), np.uint32(0)
 
-    def send_recalled(steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, turn: Turn) -> None:
+    def send_recalled(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, turn: Turn) -> None:
         report = steering.report
         if report[INDEX] != np.int64(turn.place):
             return
@@ -110,7 +107,7 @@ def make_send_recalled(variant: Variant) -> Callable[..., None]:
         latest = fired_of(steering.tallies, burst)
         if cuda.grid(1) == 0:
             recall.recalled_counts[burst & turns] = latest
-        send_lists(burst, latest, zero, steering, network, recall, rows, fcl)
+        send_lists(burst, latest, zero, steering, recall, rows, fcl)
 
     return send_recalled
 
@@ -120,11 +117,9 @@ def make_send_ahead(variant: Variant) -> Callable[..., None]:
     send_lists = _make_send_lists(variant, _share(variant))
     turns = np.uint32(lists_kept(variant) - 1)
 
-    def send_ahead(
-        steering: Steering, network: Network, recall: Recall, rows: Rows, fcl: Fcl, ahead: np.uint32
-    ) -> None:
+    def send_ahead(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, ahead: np.uint32) -> None:
         burst = np.uint32(steering.control[BURST])
-        send_lists(burst, recall.recalled_counts[burst & turns], ahead, steering, network, recall, rows, fcl)
+        send_lists(burst, recall.recalled_counts[burst & turns], ahead, steering, recall, rows, fcl)
 
     return send_ahead
 

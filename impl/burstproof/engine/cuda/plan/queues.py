@@ -45,14 +45,17 @@ _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
 
-def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) -> Variant:
-    """``variant`` with queues per owner where they pay and hold every sum, else as it is.
+def with_queues(
+    variant: Variant, sizes: NetworkSizes, *, buckets: bool = True, sources: int = 0, needed: bool = False
+) -> Variant:
+    """``variant`` with queues per owner where they pay, or are ``needed``, and hold every sum, else as it is.
 
-    Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own.
+    Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own. Rows
+    are those of so many ``sources`` (0: of the neurons).
     """
     variant = without_queues(variant)
     buckets = buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
-    if variant.fused is None or not _pays(variant, sizes, buckets=buckets):
+    if variant.fused is None or not (needed or _pays(variant, sizes, buckets=buckets)):
         return variant
     low_bits = _low_bits(variant, sizes)
     bits = _entry_bits(variant, sizes)
@@ -69,7 +72,7 @@ def with_queues(variant: Variant, sizes: NetworkSizes, *, buckets: bool = True) 
     owners = -(-sizes.neurons // span)
     if owners * max(bits, 32) > _MOST_OWNERS * 32:
         return variant
-    part = max(1, sizes.static_entries // (sizes.neurons * (sizes.ring - 1)))
+    part = max(1, sizes.static_entries // ((sources or sizes.neurons) * (sizes.ring - 1)))
     room = min(8 * _BIN_BYTES // (bits * owners), _MOST_BIN_ROOM) - 1 | 1
     queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused)
     if buckets:

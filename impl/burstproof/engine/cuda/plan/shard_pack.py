@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.exchange.words import LINK_LENGTH
-from burstproof.engine.cuda.plan.block_size import checked_block_size
-from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, checked_block_size
+from burstproof.engine.cuda.plan.buffers import BatchSizes, batch_sizes, buffer_specs, palette_size
 from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, pack_layout, packed_for, with_raw_levels
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
+from burstproof.engine.cuda.plan.queues import with_queues
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
-from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.tiles import sized, with_words
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
@@ -25,12 +26,15 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS
 
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
+_BY_SOURCE |= {"recalled_ids", "delay_starts"}
 _BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "losses"}
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
 _OF_ONE_DEVICE |= {"piece_counts", "pieces", "cursors", "amounts"}
 """Buffers of a network on one device that a shard lacks, or sizes in its own way."""
+_OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials", "piece_counts", "pieces"))
+"""Those of them that owners of neurons have."""
 
 _LARGE = 1_000_000
 
@@ -99,7 +103,7 @@ class PackedShard:
         shared = [
             by_source.get(spec.name, spec)
             for spec in buffer_specs(packed.sizes, variant, packed.batch)
-            if spec.name not in _OF_ONE_DEVICE
+            if spec.name not in _OF_ONE_DEVICE or (variant.queues is not None and spec.name in _OF_OWNERS)
         ]
         everyone = max(self.sources, 1) if self.shard.collects else 1
         carried = self.shard.carries_potentials or not self.shard.fused
@@ -219,6 +223,33 @@ def as_shard(
         block=packed.options.cuda.block_size,
     )
     return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
+
+
+def queued(shard: PackedShard, overlapped: bool) -> PackedShard | None:
+    """``shard`` with queues per owner, if they pay, or since rows are long; its burst is then several kernels."""
+    packed, shape = shard.packed, shard.shard
+    palette = palette_size(packed.layout, shape.variant)
+    sizes = replace(packed.sizes, ring=packed.layout.max_delay + 1, palette=palette)
+    if shape.carries_potentials or shape.variant.count_ahead or shape.extras or not shape.fused:
+        return None
+    long_rows = sizes.longest_row > LONG_ROW and packed.layout.max_delay == 1
+    variant = with_words(replace(shape.variant, tiles=0), sizes)
+    variant = with_queues(variant, sizes, sources=shard.sources, needed=long_rows)
+    block = variant.fused
+    if variant.queues is None or block is None:
+        return None
+    share = row_share(shard.mean_row / variant.recalled)
+    variant = replace(variant, tile_share=share, overlapped=overlapped)
+    made = replace(
+        shape,
+        variant=variant,
+        threads=block.threads,
+        per_thread=block.per_thread,
+        overlapped=overlapped,
+        merged=True,
+        row_words=0,
+    )
+    return replace(shard, packed=replace(packed, variant=variant, sizes=sizes), shard=made)
 
 
 def whole_network(packed: Packed) -> PackedShard:

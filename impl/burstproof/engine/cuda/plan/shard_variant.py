@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from burstproof.engine.cuda.plan.columns import Record
-from burstproof.engine.cuda.plan.variant import Variant
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 from burstproof.engine.features.key import ExtrasKey
 
 _WARP = 32
@@ -63,13 +63,19 @@ class ShardVariant:
     @property
     def apart(self) -> bool:
         """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
-        return self.exchanges or not self.merged or self.variant.word.packed or self.variant.queues is not None
+        return self.exchanges or not self.merged or self.variant.word.packed or self.queues is not None
+
+    @property
+    def alone(self) -> bool:
+        """Whether a burst's kernel ends with the burst and waits for no other shard in it."""
+        waits = self.exchanges and self.queues is None
+        return self.merged and not (waits or self.stays)
 
     @property
     def eager(self) -> bool:
         """Whether a block loads before it knows its slot: where a burst waits for loads, and is one chunk a block."""
         rings = self.variant.rings or self.variant.recalled
-        return self.merged and not (self.exchanges or self.stays or self.strides or self.early or rings)
+        return self.alone and not (self.strides or self.early or rings)
 
     @property
     def strides(self) -> bool:
@@ -82,8 +88,7 @@ class ShardVariant:
 
         It has no registers for that while it empties buckets in tiles.
         """
-        alone = self.merged and not (self.exchanges or self.stays)
-        return alone and self.early and not self.variant.calendar_tiles
+        return self.alone and self.early and not self.variant.calendar_tiles
 
     @property
     def words_ahead(self) -> bool:
@@ -108,7 +113,7 @@ class ShardVariant:
 
     @property
     def _owns_plain_neurons(self) -> bool:
-        return self.variant.queues is not None and not self.extras
+        return self.queues is not None and not self.extras
 
     @property
     def registers(self) -> int | None:
@@ -118,9 +123,9 @@ class ShardVariant:
         thread has one of them, and so have marked words that are loaded ahead of a bucket; other words need none.
         Threads of owners' blocks share all registers of a multiprocessor.
         """
-        if self.merged and self.variant.queues is not None:
+        if self.merged and self.queues is not None:
             return _ALL_REGISTERS // self.threads
-        alone = self.merged and not (self.exchanges or self.stays or self.strides)
+        alone = self.alone and not self.strides
         full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
         if alone and self.extras.by_neuron and self.per_thread == 1:
             return _FEW_REGISTERS if full and not self.words_ahead else _REGISTERS
@@ -131,6 +136,11 @@ class ShardVariant:
     def recalled(self) -> int:
         """Bursts whose fired lists are read again."""
         return self.variant.recalled
+
+    @property
+    def queues(self) -> OwnerQueues | None:
+        """How contributions are delivered by queues per owner."""
+        return self.variant.queues
 
     @property
     def calendar(self) -> int:

@@ -52,7 +52,7 @@ def sized(
         long_rows=sizes.longest_row > LONG_ROW,
         row_length=sizes.longest_row if equal else 0,
     )
-    variant = _with_words(variant, sizes) if recalls and not variant.streamed else variant
+    variant = with_words(variant, sizes) if recalls and not variant.streamed else variant
     longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW and not variant.streamed
     far = recalls and short and sizes.ring * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
@@ -77,7 +77,7 @@ def sized(
     return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
 
 
-def _with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
+def with_words(variant: Variant, sizes: NetworkSizes) -> Variant:
     """``variant`` with entries of one word, where contributions differ and have room, or with places in a palette."""
     bits = target_bits(sizes.neurons)
     beside = fits_beside(bits, sizes.largest_contribution)
