@@ -197,6 +197,7 @@ def test_time_split(network: Network, devices: int, limits: CardLimits, measure:
     "shard.burst", "shard.memory", devices=..., neurons=..., synapses_per_neuron=..., firing_rate=0.01
 )
 @pytest.mark.measures("shard.build_time", devices=[2, 4, 8])
+@pytest.mark.measures("shard.part", only_if="a burst is several kernels", devices=[2, 4, 8])
 @pytest.mark.measures("capacity.neurons", "capacity.synapses", gpus=[2, 4, 8], density=list(LARGEST))
 @pytest.mark.measures("capacity.device_bytes", "capacity.bytes_per_synapse", gpus=[2, 4, 8], density=list(LARGEST))
 @pytest.mark.thorough("makes networks of hundreds of gigabytes")

@@ -24,9 +24,11 @@ extern "C" __global__ void add_four(const unsigned* places, unsigned* sums, long
     }
 }
 
-// Sort targets into a queue per bin of 2^shift neurons: a chunk through shared memory, runs to each queue.
+// Sort targets into a queue per bin of 2^shift neurons, by their places there: a chunk through shared memory, runs to
+// each queue.
 extern "C" __global__ void __launch_bounds__(BIN_THREADS)
-bin_targets(const unsigned* targets, unsigned* queues, unsigned* lengths, int chunks, int shift, unsigned capacity) {
+bin_targets(const unsigned* targets, unsigned short* queues, unsigned* lengths, int chunks, int shift,
+            unsigned capacity) {
     __shared__ unsigned sorted[CHUNK];
     __shared__ unsigned counts[BINS], starts[BINS], bases[BINS];
     for (int chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
@@ -58,7 +60,8 @@ bin_targets(const unsigned* targets, unsigned* queues, unsigned* lengths, int ch
         __syncthreads();
         for (int place = threadIdx.x; place < CHUNK; place += BIN_THREADS) {
             const unsigned bin = sorted[place] >> shift;
-            queues[static_cast<long long>(bin) * capacity + (bases[bin] + place)] = sorted[place];
+            const unsigned local = sorted[place] & ((1u << shift) - 1);
+            queues[static_cast<long long>(bin) * capacity + (bases[bin] + place)] = static_cast<unsigned short>(local);
         }
         __syncthreads();
     }
@@ -66,13 +69,13 @@ bin_targets(const unsigned* targets, unsigned* queues, unsigned* lengths, int ch
 
 // A block owns a bin: it adds its queue up in shared memory, writes the sums and leaves the queue empty.
 extern "C" __global__ void __launch_bounds__(1024)
-own_targets(const unsigned* queues, unsigned* lengths, unsigned* sums, int shift, unsigned capacity) {
+own_targets(const unsigned short* queues, unsigned* lengths, unsigned* sums, int shift, unsigned capacity) {
     extern __shared__ unsigned own[];
     const unsigned span = 1u << shift, length = lengths[blockIdx.x];
-    const unsigned* queue = queues + static_cast<long long>(blockIdx.x) * capacity;
+    const unsigned short* queue = queues + static_cast<long long>(blockIdx.x) * capacity;
     for (unsigned place = threadIdx.x; place < span; place += blockDim.x) own[place] = 0;
     __syncthreads();
-    for (unsigned item = threadIdx.x; item < length; item += blockDim.x) atomicAdd(&own[queue[item] & (span - 1)], 1u);
+    for (unsigned item = threadIdx.x; item < length; item += blockDim.x) atomicAdd(&own[queue[item]], 1u);
     __syncthreads();
     for (unsigned place = threadIdx.x; place < span; place += blockDim.x) sums[blockIdx.x * span + place] = own[place];
     if (threadIdx.x == 0) lengths[blockIdx.x] = 0;

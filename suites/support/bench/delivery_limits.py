@@ -17,8 +17,8 @@ from suites.support.bench.timers import DeviceTimer
 _SOURCE = CudaSource.beside(__file__, "deliver.cu")
 _WIDE = Entry(_SOURCE, "add_wide", "uint32[] uint64[] int64")
 _FOUR = Entry(_SOURCE, "add_four", "uint32[] uint32[] int64")
-_BIN = Entry(_SOURCE, "bin_targets", "uint32[] uint32[] uint32[] int32 int32 uint32")
-_OWN = Entry(_SOURCE, "own_targets", "uint32[] uint32[] uint32[] int32 uint32")
+_BIN = Entry(_SOURCE, "bin_targets", "uint32[] uint16[] uint32[] int32 int32 uint32")
+_OWN = Entry(_SOURCE, "own_targets", "uint16[] uint32[] uint32[] int32 uint32")
 _GATHER = Entry(_SOURCE, "gather_sources", "uint32[] uint32[] uint32[] int64 int32")
 
 NEURONS = 1_000_000
@@ -57,7 +57,7 @@ def measure_queues(card: Card) -> dict[int, Timed]:
     found = {}
     for count in QUEUED:
         targets, capacity = _targets(count), 2 * count // bins
-        queues, lengths = cupy.empty(bins * capacity, np.uint32), cupy.zeros(128, np.uint32)
+        queues, lengths = cupy.empty(bins * capacity, np.uint16), cupy.zeros(128, np.uint32)
         sums = cupy.zeros(bins << _SHIFT, np.uint32)
         chunks = count // _CHUNK
         sort = partial(

@@ -19,7 +19,7 @@ from burstproof.engine.cuda.host.many_devices import ManyDevices
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
-from burstproof.engine.options import EngineOptions
+from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.synthetic.build import initial_stimulus
@@ -60,6 +60,11 @@ class Network:
     def spec(self) -> SyntheticSpec:
         """Its specification."""
         return driven_spec(self.neurons, self.synapses, self.rate)
+
+    @property
+    def options(self) -> EngineOptions:
+        """Those of an engine that is told how much will fire, as a user tells it."""
+        return EngineOptions(cuda=CudaOptions(firing_rate=self.rate))
 
     @property
     def checked(self) -> int:
@@ -116,7 +121,7 @@ def expected(network: Network, point: FixedPoint) -> tuple[Stimulus, Recording]:
 def one_device(network: Network, watch: Callable[[], Watch] | None = None) -> Timing:
     """``network`` on the engine for one device, tiles and all."""
     began = time.perf_counter()
-    engine = CudaEngine.from_spec(network.spec, EngineOptions())
+    engine = CudaEngine.from_spec(network.spec, network.options)
     built = time.perf_counter() - began
     try:
         return _timed(network, 1, engine, built, engine.memory_plan.total_bytes, watch)
@@ -135,7 +140,7 @@ def sharded(
     """``network`` with a shard on each of the first ``devices`` devices; ``merged``: one kernel a burst, if it can."""
     began = time.perf_counter()
     choice = ShardingChoice(tuple(range(devices)), path=path, merged=merged)
-    engine = CudaEngine.from_spec(network.spec, EngineOptions(), choice)
+    engine = CudaEngine.from_spec(network.spec, network.options, choice)
     built = time.perf_counter() - began
     try:
         return _timed(network, devices, engine, built, engine.memory_bytes, watch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import lost_us
+from burstproof.engine.cuda.plan.queues import all_queues_room, lost_us
 
 _US_PER_S = 1e6
 
@@ -31,7 +31,7 @@ class Regret:
         self._bursts, self._firings = self._bursts + bursts, self._firings + firings
         sizes = self._packed.sizes
         events = firings * sizes.static_entries / max(sizes.neurons, 1)
-        self._lost_us += lost_us(self._packed.variant, bursts, events)
+        self._lost_us += lost_us(self._packed.variant, sizes, bursts, events)
         if self._lost_us <= 0:
             self._forget()
 
@@ -42,6 +42,8 @@ class Regret:
             return None
         other = packed.firing(self._firings / (self._bursts * packed.sizes.neurons))
         if (other.variant.queues is None) != (packed.variant.queues is None):
+            return other
+        if all_queues_room(other.variant, other.sizes) > all_queues_room(packed.variant, packed.sizes):
             return other
         self._forget()  # there is no other way for such a network
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
-from burstproof.engine.cuda.plan.buffers import NetworkSizes
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, queue_room
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
@@ -36,6 +36,8 @@ MANY_NEURONS, _FEWEST_NEURONS, _LEAST_EVENTS = 4_000_000, 200_000, 1_500_000
 second number, those whose bursts have at least so many contributions."""
 _US_PER_EVENT = 5e-6
 """What queues gained there with each contribution beyond those, and lost with each that was missing."""
+_US_PER_SPILL = 2.4e-5
+"""What a contribution cost there that queues had no room for: at 54 % of 50 M neurons a burst took 60 ms, not 10."""
 _LEAST_BUCKETED_SLOT = 11 << 20
 """Bytes of a slot of the FCL from which queues and buckets were faster than a calendar there."""
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
@@ -93,13 +95,21 @@ def without_queues(variant: Variant) -> Variant:
     return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
 
 
-def lost_us(variant: Variant, bursts: int, events: float) -> float:
+def lost_us(variant: Variant, sizes: NetworkSizes, bursts: int, events: float) -> float:
     """Microseconds that ``bursts`` with ``events`` contributions in all take longer than with queues, or without them.
 
-    Negative where what the ``variant`` has is the better way.
+    Negative where what the ``variant`` has is the better way: queues are, unless they have too little room.
     """
     gained = (events - bursts * _LEAST_EVENTS) * _US_PER_EVENT
-    return gained if variant.queues is None else -gained
+    if variant.queues is None:
+        return gained
+    spilled = max(0.0, events - bursts * all_queues_room(variant, sizes))
+    return spilled * _US_PER_SPILL if spilled else -gained
+
+
+def all_queues_room(variant: Variant, sizes: NetworkSizes) -> int:
+    """Contributions of a burst that the queues of all owners have room for; 0 without queues."""
+    return queue_room(sizes, variant) * variant.queues.owners if variant.queues is not None else 0
 
 
 def block_bytes(variant: Variant) -> int:
