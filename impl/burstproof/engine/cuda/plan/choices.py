@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import MANY_NEURONS, without_queues
+from burstproof.engine.cuda.plan.queues import MANY_NEURONS, much_fires, without_queues
 from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6
@@ -40,6 +40,8 @@ def _choices(packed: Packed) -> Iterator[str]:
     elif variant.delays:
         slots = ring_slots(sizes, variant)
         yield f"delays to {layout.max_delay} in a ring of {slots} slots, {slots * slot:.1f} MB"
+    elif variant.fused is not None and not (variant.tiles or variant.streamed):
+        yield "contributions added to a slot of the FCL, which the cache holds"
     if variant.tiles:
         yield f"rows in {variant.tiles} tiles, since a slot takes {slot:.0f} MB"
     if variant.streamed:
@@ -54,6 +56,8 @@ def _choices(packed: Packed) -> Iterator[str]:
 def _why_queues(sizes: NetworkSizes) -> str:
     if sizes.neurons >= MANY_NEURONS:
         return f"there are {sizes.neurons / _MILLION:.1f} M neurons"
+    if not much_fires(sizes):
+        return f"rows have up to {sizes.longest_row} entries"
     rate = f"{100 * sizes.firing_rate:.3g} % of the neurons"
     return f"a burst in which {rate} fire has {sizes.events / _MILLION:.1f} M contributions"
 

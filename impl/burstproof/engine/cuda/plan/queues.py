@@ -131,7 +131,12 @@ def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
         return slot >= _LEAST_BUCKETED_SLOT
     if delayed:
         return slot >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
-    return sizes.neurons >= MANY_NEURONS or (sizes.neurons >= _FEWEST_NEURONS and sizes.events >= _LEAST_EVENTS)
+    return sizes.neurons >= MANY_NEURONS or much_fires(sizes)
+
+
+def much_fires(sizes: NetworkSizes) -> bool:
+    """Whether so much is expected to fire that queues are faster than reductions, however many neurons there are."""
+    return sizes.neurons >= _FEWEST_NEURONS and sizes.events >= _LEAST_EVENTS
 
 
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:

@@ -18,6 +18,9 @@ from burstproof.network.plasticity import PlasticMapping
 pytestmark = pytest.mark.requirement("BE-4", "BE-12")
 
 
+SLOT = "contributions added to a slot of the FCL, which the cache holds"
+
+
 def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...] = (), **synapses: Any) -> str:
     ids = np.arange(8)
     network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses), areas=areas)
@@ -42,10 +45,10 @@ def test_how_synapses_learn_is_said(window: int, more: dict[str, bool], profile:
 
 
 def test_each_choice_comes_with_its_reason() -> None:
-    assert chosen() == "sums in words of 32 bits without a mark, since none can be 0"
-    assert chosen(sum_bits=8, weights=5.0) == "sums of 8 bits, 4 a word, since none exceeds 5"
+    assert chosen() == f"sums in words of 32 bits without a mark, since none can be 0; {SLOT}"
+    assert chosen(sum_bits=8, weights=5.0) == f"sums of 8 bits, 4 a word, since none exceeds 5; {SLOT}"
     marked = "sums in words of 32 bits, 4 of them for a mark, since sums can be 0 and up to 1 synapses meet"
-    assert chosen(types=1) == marked
+    assert chosen(types=1) == f"{marked}; {SLOT}"
     delayed = {"types": 1, "delay_bursts": 3}
     assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
@@ -64,7 +67,7 @@ def test_what_an_entry_of_a_row_is_is_said() -> None:
         return choices_of(pack_network(Network(NeuronTable.build(8), synapses), EngineOptions()))
 
     words, wide = "; entries of rows in words of 32 bits, since", 1 << 28
-    assert said(8).endswith(f"{words} 8 fits beside a target")
+    assert said(8).endswith(f"{words} 8 fits beside a target; {SLOT}")
     assert "entries" not in said(wide)
     with mock.patch("burstproof.engine.cuda.plan.entries._FEW_NEURONS", 0):
-        assert said(wide).endswith(f"{words} only 8 contributions differ")
+        assert said(wide).endswith(f"{words} only 8 contributions differ; {SLOT}")
