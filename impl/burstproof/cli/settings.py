@@ -11,6 +11,7 @@ from burstproof.engine.cpu.threads import check_threads, usable_cores
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile
+from burstproof.network.synthetic.kinds import DEFAULT_RATE, MICROCIRCUIT
 
 _KEYS = {
     "backend": "compute.backend",
@@ -68,4 +69,7 @@ def engine_options(
 def expected_rate(options: argparse.Namespace) -> float | None:
     """The firing rate that was asked for, else that with which a synthetic network is made, if there is one."""
     asked: float | None = getattr(options, "firing_rate", None)
-    return getattr(options, "rate", None) if asked is None else asked
+    made: float | None = getattr(options, "rate", None)
+    if getattr(options, "synthetic", None) is not None and made is None and options.kind != MICROCIRCUIT:
+        made = DEFAULT_RATE
+    return made if asked is None else asked

@@ -22,6 +22,8 @@ UNIFORM, MICROCIRCUIT = "uniform", microcircuit.NAME
 AREA_NEURONS = 1000
 LOCAL_SHARE = 0.8
 LARGEST_FAN = 100_000
+DEFAULT_RATE = 0.01
+"""Share of the neurons that fire in a burst, unless told."""
 FRACTION = 0.01
 """The psp of *fractions*: what dividing a psp of 1 by 100 synapses gives."""
 
@@ -111,7 +113,7 @@ def seeded_network(
         raise NetworkError("no such kind of network", where="kind", got=kind, allowed=", ".join(KINDS))
     fan, rate = (
         100 if synapses_per_neuron is None else synapses_per_neuron,
-        0.01 if firing_rate is None else firing_rate,
+        DEFAULT_RATE if firing_rate is None else firing_rate,
     )
     return SeededNetwork(kind, _LAWS[kind](driven_spec(neurons, fan, rate, seed)))
 
