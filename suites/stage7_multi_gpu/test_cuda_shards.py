@@ -31,6 +31,8 @@ from suites.support.parity.mixed import MIXES, compare_mix
 from suites.support.parity.recordings import FEATURE_NAMES, recording
 from suites.support.parity.simulator_check import recordings_differ
 from suites.support.plans import every, thinned
+from suites.support.shards.one_kernel_checks import Course
+from suites.support.shards.queue_checks import other_than, queues_pay
 
 pytestmark = [pytest.mark.requirement("MG-1", "MG-2", "MG-4", "BE-4", "ST-7"), pytest.mark.gate("multi_gpu")]
 
@@ -84,6 +86,12 @@ SMALL_WAYS = (
 )
 FEATURED_WAY = Way(2, "round_robin", Path.PEER)
 """Neighbours are always apart."""
+OWNED_WAYS = (
+    Way(2, "contiguous", Path.PEER),
+    Way(2, "round_robin", Path.STAGED),
+    Way(4, "round_robin", Path.PEER),
+    Way(4, "dynamic", Path.PEER),
+)
 LARGE_WAYS = (
     Way(2, "contiguous", Path.PEER, generated=True),
     Way(2, "round_robin", Path.STAGED, generated=True),
@@ -152,6 +160,19 @@ def test_mixed_networks_agree(way: Way) -> None:
     mixes = [mix for mix in MIXES if mix.name in SHARDED_MIXES]
     assert len(mixes) == len(SHARDED_MIXES)
     assert {mix.name: problems for mix in mixes if (problems := compare_mix(mix, way.create))} == {}
+
+
+@pytest.mark.parametrize("way", OWNED_WAYS, ids=_name)
+@pytest.mark.parametrize("name", ["integers, all excitatory", "integers", "fractions, delays to 7"])
+def test_owners_agree(name: str, way: Way) -> None:
+    """Queues per owner, as networks of millions of neurons have them: trains of all kinds, and a state from before."""
+    mix = next(mix for mix in MIXES if mix.name == name)
+    course = Course(replace(mix, neurons=9000, synapses=90_000, bursts=40))
+    with queues_pay():
+        engine = way.create(course.network, course.options)
+    problems = other_than(engine) or course.through(engine)
+    engine.close()
+    assert problems == []
 
 
 @dataclass(frozen=True, eq=False)

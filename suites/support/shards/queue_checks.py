@@ -12,11 +12,12 @@ import numpy as np
 
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
-from burstproof.engine.state import Record
+from burstproof.engine.state import Record, Stimulus
 from burstproof.errors import ShardLostError
+from burstproof.network.synthetic.build import synthesize
 from suites.support.parity.mixed import mixed_network, mixed_options, mixed_plan
 from suites.support.parity.queue_checks import with_equal_contributions
-from suites.support.parity.simulator_check import recordings_differ
+from suites.support.parity.simulator_check import SPECS, recordings_differ
 from suites.support.shards.one_kernel_checks import Course
 from suites.support.shards.simulated import cut_mix, sharded, small_logs
 
@@ -41,12 +42,12 @@ def queues_pay() -> AbstractContextManager[object]:
 def _differs(course: Course, shards: int, strategy: str, path: str = "peer", has: Has = lambda _: True) -> list[str]:
     with queues_pay():
         engine = sharded(course.network, course.options, shards, strategy, path)
-        problems = _other_than(engine, has) or course.through(engine)
+        problems = other_than(engine, has) or course.through(engine)
         engine.close()
     return problems
 
 
-def _other_than(engine: CudaEngine, has: Has = lambda _: True) -> list[str]:
+def other_than(engine: CudaEngine, has: Has = lambda _: True) -> list[str]:
     """A problem, if a shard has no queues, or not what is wanted of it."""
     shards = [shard.shard for shard in engine.devices.packed]
     return [] if all(shard.queues is not None and has(shard) for shard in shards) else ["shards of another variant"]
@@ -99,7 +100,7 @@ def check_full_log_of_owners() -> list[str]:
     with queues_pay(), small_logs(), mock.patch("burstproof.engine.cuda.host.many_devices._LOG_PER_NEURON", 1):
         engine = sharded(network, options, 2, "contiguous")
     reference, trains = ReferenceEngine.create(network, options), list[int]()
-    problems = _other_than(engine)
+    problems = other_than(engine)
     problems += recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=trains.append))
     if sum(trains) != 4 or len(trains) < 3:
         problems.append(f"trains of {trains} bursts: no log was full")
@@ -116,7 +117,7 @@ def check_late_bursts_of_owners() -> list[str]:
     reference, plan = ReferenceEngine.create(network, mixed_options(mix)), mixed_plan(mix, network)
     with queues_pay():
         engine = sharded(network, mixed_options(mix), 2, "contiguous")
-    problems = _other_than(engine) + recordings_differ(reference.run(6, plan), engine.run(6, plan))
+    problems = other_than(engine) + recordings_differ(reference.run(6, plan), engine.run(6, plan))
     return problems + list(reference.state().differences(engine.state()))
 
 
@@ -133,7 +134,7 @@ def check_silent_shard_of_owners() -> list[str]:
     mix = cut_mix("integers")
     with queues_pay():
         engine = sharded(mixed_network(mix), mixed_options(mix), 2, "contiguous", timeout_s=3.0)
-    problems = _other_than(engine)
+    problems = other_than(engine)
     engine.run(1)
     engine.devices.shards[1].device.write_control(HALTED, int(np.int64(1)))
     try:
@@ -146,12 +147,32 @@ def check_silent_shard_of_owners() -> list[str]:
     return problems
 
 
+def check_owners_of_networks_made_on_the_device() -> list[str]:
+    """Each shard makes its own rows."""
+    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.exchange.mail import Path
+    from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
+
+    problems = []
+    for strategy in ("contiguous", "round_robin"):
+        choice = ShardingChoice((0,) * 3, strategy, path=Path.PEER)
+        for spec in SPECS[:2]:
+            plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
+            with queues_pay():
+                reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec, None, choice)
+            found = other_than(engine) + recordings_differ(reference.run(6, plan), engine.run(6, plan))
+            found += set(reference.state().differences(engine.state())) - {"weights", "eligibility_traces"}
+            engine.close()
+            problems += [f"{strategy}: {name}" for name in found]
+    return problems
+
+
 def check_long_rows_over_shards() -> list[str]:
     """Rows too long for one team of threads make shards take queues, however few neurons they have."""
     mix = cut_mix("integers, all excitatory", bursts=6)
     course, problems = Course(mix), list[str]()
     with mock.patch(f"{_PLAN}.shard_pack.LONG_ROW", 4):
         engine = sharded(course.network, course.options, 2, "contiguous")
-        problems += _other_than(engine) or course.through(engine)
+        problems += other_than(engine) or course.through(engine)
         engine.close()
     return problems

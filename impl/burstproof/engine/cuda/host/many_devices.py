@@ -33,7 +33,14 @@ from burstproof.engine.cuda.plan.buffers import SETS
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
 from burstproof.engine.cuda.plan.queues import block_bytes
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard, queued, shard_for, whole_network
+from burstproof.engine.cuda.plan.shard_pack import (
+    PackedShard,
+    has_long_rows,
+    pack_shard,
+    queued,
+    shard_for,
+    whole_network,
+)
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, merged_shape, merged_share, padded_share, row_share
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
@@ -430,8 +437,9 @@ def placed(shard: PackedShard, runtime: DeviceRuntime) -> PackedShard:
 def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...] | None:
     """The shards with queues per owner, if all of them gain by that and their devices have room; see ``queued``."""
     made: list[PackedShard] = []
+    needed = any(has_long_rows(shard) for shard in packed)
     for shard, runtime in zip(packed, runtimes, strict=True):
-        own = queued(shard, runtime.overlaps)
+        own = queued(shard, runtime.overlaps, needed=needed)
         if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes or not _has_room(own, runtime):
             return None
         made.append(own)

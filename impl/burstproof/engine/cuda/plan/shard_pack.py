@@ -225,16 +225,20 @@ def as_shard(
     return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
 
 
-def queued(shard: PackedShard, overlapped: bool) -> PackedShard | None:
-    """``shard`` with queues per owner, if they pay, or since rows are long; its burst is then several kernels."""
+def has_long_rows(shard: PackedShard) -> bool:
+    """Whether rows of ``shard`` are too long to be sent by one team of threads, and queues can take them."""
+    return shard.packed.sizes.longest_row > LONG_ROW and shard.packed.layout.max_delay == 1
+
+
+def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> PackedShard | None:
+    """``shard`` with queues per owner, if it can have them and they pay or are ``needed``."""
     packed, shape = shard.packed, shard.shard
     palette = palette_size(packed.layout, shape.variant)
     sizes = replace(packed.sizes, ring=packed.layout.max_delay + 1, palette=palette)
     if shape.carries_potentials or shape.variant.count_ahead or shape.extras or not shape.fused:
         return None
-    long_rows = sizes.longest_row > LONG_ROW and packed.layout.max_delay == 1
     variant = with_words(replace(shape.variant, tiles=0), sizes)
-    variant = with_queues(variant, sizes, sources=shard.sources, needed=long_rows)
+    variant = with_queues(variant, sizes, sources=shard.sources, needed=needed)
     block = variant.fused
     if variant.queues is None or block is None:
         return None
