@@ -163,7 +163,7 @@ class MpiExchange(Exchange):
 
     def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
         """Ids and potentials of each rank, (2, count) words, as they came with the counts."""
-        bodies = self._all[:, _HEAD:].reshape(self.ranks, 2, self._reach)
+        bodies = (own[_HEAD:].reshape(2, self._reach) for own in self._all)
         return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
 
     def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:

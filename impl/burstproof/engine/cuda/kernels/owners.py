@@ -7,7 +7,7 @@ word of the FCL is read or cleared but for owners whose queue was full.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -21,7 +21,6 @@ from burstproof.engine.cuda.args import (
     Exchange,
     Fcl,
     Identity,
-    Ids,
     Log,
     Network,
     Neurons,
@@ -29,28 +28,25 @@ from burstproof.engine.cuda.args import (
     Recall,
     Steering,
     Turn,
-    Words,
 )
-from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS
-from burstproof.engine.cuda.kernels.burst import make_count_chunk
+from burstproof.engine.cuda.exchange.words import MOST_SHARDS
 from burstproof.engine.cuda.kernels.cells import make_is_candidate
 from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
-from burstproof.engine.cuda.kernels.control import BURST, LISTS, TALLIES
+from burstproof.engine.cuda.kernels.control import BURST
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
-from burstproof.engine.cuda.kernels.identity import make_id_of, make_seed
-from burstproof.engine.cuda.kernels.link import make_link, make_tell
+from burstproof.engine.cuda.kernels.identity import make_seed
+from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.neuron import make_ready
 from burstproof.engine.cuda.kernels.neuron_values import make_record
+from burstproof.engine.cuda.kernels.owned_lists import make_add_up_owned, make_keep_owned, make_listing_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
-from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_log_start, make_steer
+from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
-_OWNERS_SHIFT = 40
-"""Place, in the number that blocks count in, of the owners that are done; below it are firings."""
 _AT_ONCE = {16: 8, 32: 4, 64: 4}
 """Entries of a queue of so many bits that a thread loads before it adds the first."""
 
@@ -332,151 +328,6 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     return cuda.jit(device=True)(consume_recorded)  # type: ignore[no-any-return]
 
 
-class Listing(NamedTuple):
-    """Where a burst's firings are listed.
-
-    Attributes
-    ----------
-    burst, sequence : uint32
-        Its number, and that of its exchange.
-    side : uint64
-        First word of the side of the mailboxes that takes it.
-    start : int64
-        Where its list begins in the log; below 0: it is not logged.
-    may_fill : uint32
-        Whether the log has to have room for another burst after it.
-    """
-
-    burst: np.uint32
-    sequence: np.uint32
-    side: np.uint64
-    start: np.int64
-    may_fill: np.uint32
-
-
-def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
-    """``list_one(local, place, listing, ...)``: the firing ``local`` of ``chunks``, at ``place`` of the burst's list.
-
-    With an exchange, to all shards instead, and into the log where that takes lists.
-    """
-    turns, link_to, id_of = np.uint32(lists_kept(shard.variant) - 1), make_link(), make_id_of(shard)
-    store, word, near, header = link_to.store, link_to.word, link_to.near, np.uint64(HEADER_WORDS)
-
-    def for_itself(
-        local: np.uint32,
-        place: np.uint64,
-        listing: Listing,
-        sinks: Words,
-        exchange: Exchange,
-        identity: Identity,
-        chunks: Chunks,
-        recall: Recall,
-        log: Log,
-    ) -> None:
-        at = np.uint64(np.uint64(listing.burst & turns) * recall.list_room + place)
-        recall.recalled_ids[at] = chunks.chunk_ids[local]
-
-    def for_all(
-        local: np.uint32,
-        place: np.uint64,
-        listing: Listing,
-        sinks: Words,
-        exchange: Exchange,
-        identity: Identity,
-        chunks: Chunks,
-        recall: Recall,
-        log: Log,
-    ) -> None:
-        source = np.uint32(id_of(chunks.chunk_ids[local], identity))
-        told, at = word(listing.sequence, source), np.uint64(listing.side + header + place)
-        for sink in range(exchange.sinks.size):
-            store(near(exchange.sinks, sinks), sink, at, told)
-        if listing.start >= np.int64(0):
-            logged = np.uint64(np.uint64(listing.start) + place)
-            log.log_ids[logged], log.log_potentials[logged] = source, chunks.chunk_potentials[local]
-
-    return cuda.jit(device=True)(for_all if shard.exchanges else for_itself)  # type: ignore[no-any-return]
-
-
-def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``keep_owned(owner, place, starts, listing, ...)``: an owner's firings into the burst's list.
-
-    They lie in ``chunks``; those of the owner's i-th chunk go ``starts[i]`` behind ``place``.
-    """
-    per_owner, size, list_one = np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk), make_list_one(shard)
-    team = 1 if SIMULATED else WARP
-    lanes, teams = np.uint32(team), np.uint32(threads // team)
-
-    def keep_owned(
-        owner: np.uint32,
-        place: np.int64,
-        starts: Ids,
-        listing: Listing,
-        sinks: Words,
-        exchange: Exchange,
-        identity: Identity,
-        chunks: Chunks,
-        recall: Recall,
-        log: Log,
-    ) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        own = np.uint32(thread // lanes)
-        while own < per_owner:
-            first = np.uint32((owner * per_owner + own) * size)
-            start, end = starts[own], starts[np.uint32(own + np.uint32(1))]
-            entry = np.uint32(start + thread % lanes)
-            while entry < end:
-                local, at = np.uint32(first + np.uint32(entry - start)), np.uint64(np.uint64(place) + np.uint64(entry))
-                list_one(local, at, listing, sinks, exchange, identity, chunks, recall, log)
-                entry = np.uint32(entry + lanes)
-            own = np.uint32(own + teams)
-
-    return cuda.jit(device=True)(keep_owned)  # type: ignore[no-any-return]
-
-
-def make_count_owned(shard: ShardVariant, queues: OwnerQueues) -> Callable[..., Any]:
-    """``count_owned(fired, listing, sinks, steering, exchange, network, counting)``, one thread of an owner.
-
-    With an exchange the last owner tells all shards how many neurons have fired, and whether the log has no room for
-    another burst.
-    """
-    tell, owners, one, shift = make_tell(), np.uint64(queues.owners), np.uint64(1), np.uint64(_OWNERS_SHIFT)
-    low, full = np.uint64((1 << _OWNERS_SHIFT) - 1), np.uint32(FULL_BIT)
-
-    def nobody_waits(
-        fired: np.uint32,
-        listing: Listing,
-        sinks: Words,
-        steering: Steering,
-        exchange: Exchange,
-        network: Network,
-        counting: Counting,
-    ) -> None:
-        return
-
-    def all_wait(
-        fired: np.uint32,
-        listing: Listing,
-        sinks: Words,
-        steering: Steering,
-        exchange: Exchange,
-        network: Network,
-        counting: Counting,
-    ) -> None:
-        mine = np.uint64((one << shift) + np.uint64(fired))
-        after = np.uint64(np.uint64(cuda.atomic.add(counting.done, 0, mine)) + mine)
-        if np.uint64(after >> shift) != owners:
-            return
-        counting.done[0] = np.uint64(0)
-        total = np.uint32(after & low)
-        end = listing.start + np.int64(total) + np.int64(network.neurons)
-        if listing.may_fill != np.uint32(0) and end > steering.capacity:
-            total = np.uint32(total | full)
-        tell(exchange, sinks, np.uint64(listing.side + np.uint64(COUNT_WORD)), listing.sequence, total)
-
-    return cuda.jit(device=True)(all_wait if shard.exchanges else nobody_waits)  # type: ignore[no-any-return]
-
-
 def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     """``burst(...)``: one burst but for its sending, as ``kernels.burst`` does it; a block takes an owner.
 
@@ -496,9 +347,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
     if shard.records_ahead:
         consume_usual = make_consume_recorded(shard, queues, threads)
-    count_chunk = make_count_chunk()
-    keep_owned, count_owned = make_keep_owned(shard, queues, threads), make_count_owned(shard, queues)
-    exchanges, keep_route, log_start = shard.exchanges, make_link().keep, make_log_start()
+    keep_owned, add_up_owned = make_keep_owned(shard, queues, threads), make_add_up_owned(shard, queues, threads)
+    exchanges, keep_route, listing_of = shard.exchanges, make_link().keep, make_listing_of(shard)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     classes_of = make_classes(shard)
@@ -506,7 +356,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     word = variant.word.added
     owners, span, size = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(chunk)
     parts, block = np.uint32(per_owner), np.uint32(threads)
-    tally_places, zero, one, half_word = np.uint32(TALLIES - 1), np.uint32(0), np.uint32(1), types.int32
+    zero, one, half_word = np.uint32(0), np.uint32(1), types.int32
 
     def burst(
         steering: Steering,
@@ -535,7 +385,6 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         marks, decays = cuda.local.array(kept, np.uint32), cuda.local.array(kept, np.float32)
         loaded = Loaded(words, words, v, rc, cc, marks, decays, traits)
         thread = np.uint32(cuda.threadIdx.x)
-        items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
         let_next_start()
         empty(own)
         if exchanges and thread < np.uint32(exchange.sinks.size):
@@ -546,14 +395,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if cuda.grid(1) == 0 and not exchanges:
                 halt(steering, turn)
             return
-        mail_side, log_from, lists, may_fill = np.uint64(0), np.int64(-1), turn.mode == np.uint32(LISTS), zero
-        if exchanges:
-            mail_side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
-            if lists or is_last:
-                log_from = log_start(steering, turn, burst_number)
-            if lists and not is_last:
-                may_fill = one
-        listing = Listing(burst_number, sequence, mail_side, log_from, may_fill)
+        listing = listing_of(burst_number, sequence, is_last, sinks, steering, exchange, turn)
         classes = classes_of(burst_number, turn, neurons.extras, ())
         moment = Moment(np.uint64(0), burst_number, False, turn.stimulated, classes)
         owner, last, side = np.uint32(cuda.blockIdx.x), owners, zero
@@ -569,7 +411,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                 found[side] = 0
             length = open_queue(owner, own, network.neurons, queue, fcl)
             if last < owners:
-                keep_owned(last, list_place[0], starts, listing, sinks, exchange, identity, chunks, recall, log)
+                keep_owned(last, list_place[0], starts, listing, exchange, identity, chunks, recall, log)
             take_queue(owner, length, own, queue)
             beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
             if turn.stimulated != zero or beyond > np.uint64(network.neurons):
@@ -577,27 +419,24 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             else:
                 consume_usual(begin, side, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
-            part, first_end = thread, np.uint32(side * parts)
-            while part <= parts:
-                start = zero
-                for earlier in range(part):
-                    end = np.uint32(ends[np.uint32(first_end + np.uint32(earlier))])
-                    start = np.uint32(start + end - np.uint32(begin + np.uint32(earlier) * size))
-                starts[part] = start
-                item = np.uint32(owner * parts + part)
-                if not exchanges and part < parts and item < items:
-                    fired = np.uint32(np.uint32(ends[np.uint32(first_end + part)]) - item * size)
-                    count_chunk(item, burst_number, fired, items, chunks)
-                if part == parts:
-                    counted = np.uint64((np.uint64(start) << np.uint64(32)) + np.uint64(found[side]))
-                    before = np.uint64(cuda.atomic.add(steering.tallies, burst_number & tally_places, counted))
-                    list_place[0] = np.int64(before >> np.uint64(32))
-                    count_owned(start, listing, sinks, steering, exchange, network, counting)
-                part = np.uint32(part + block)
+            add_up_owned(
+                owner,
+                np.uint32(side * parts),
+                found[side],
+                ends,
+                starts,
+                list_place,
+                listing,
+                steering,
+                exchange,
+                network,
+                chunks,
+                counting,
+            )
             owner, last, side = np.uint32(owner + np.uint32(cuda.gridDim.x)), owner, np.uint32(one - side)
         cuda.syncthreads()
         if last < owners:
-            keep_owned(last, list_place[0], starts, listing, sinks, exchange, identity, chunks, recall, log)
+            keep_owned(last, list_place[0], starts, listing, exchange, identity, chunks, recall, log)
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, zero)
             if exchanges:
