@@ -8,15 +8,12 @@ from dataclasses import replace
 import pytest
 
 from burstproof.compile.numba_cubin import CAPABILITIES, Capability, compile_kernel, obstacle, toolkit_version
+from suites.support.compile.names import VARIANTS
 from suites.support.compile.tools import needs_tools
 from suites.support.plans import only, thinned
 
 pytestmark = [pytest.mark.requirement("KL-1", "KL-4", "ST-1"), needs_tools]
 
-VARIANTS = ("lean", "delays", "everything", "beta batch path", "packed sums, long rows", "packed sums, tiles")
-VARIANTS += ("entries in words", "entries in words with a palette, calendar", "features, one kernel")
-VARIANTS += ("entries in words with a palette, calendar in tiles", "features, several kernels", "queues per owner")
-VARIANTS += ("queues per owner, places, buckets", "queues per owner, integers", "queues per owner, records")
 PROPAGATING = ("lean", "everything", "packed sums, long rows", "packed sums, tiles", "entries in words")
 LAUNCHED = ("lean", "everything", "features, one kernel", "features, several kernels", "queues per owner")
 LAUNCHED += ("delays in a calendar", "packed sums, tiles", "shard, driven, merged", "shard, everything")
