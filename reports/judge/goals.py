@@ -18,7 +18,6 @@ NOT_MEASURED = "not measured"
 HERE = "this run"
 """Where the figure of another program comes from if the run timed it, too."""
 
-_WORST_OF = ", worst of "
 _RESIDENT = "device-resident"
 HEADS = ("figure", "best other", "goal", "measured", "floor", "share", "verdict")
 _NAME_WIDTH = 70
@@ -26,7 +25,7 @@ _NAME_WIDTH = 70
 
 _READING = (
     "best other: timed by this run where no note says otherwise",
-    "measured: in brackets how many times as fast as the best other; of n: the worst of n figures",
+    "worst of n: n figures were held against the goal; in brackets: how many times as fast as the best other",
     "floor: what the hardware cannot beat; share: how much of what it allows was reached; without: no floor is known",
 )
 _GOALS_OF = ("burst.latency", "burst.scaled")
@@ -58,6 +57,8 @@ class GoalRow:
     against_other : str
         How many times as fast as that the measured figure is.
     goal, measured, interval : str
+    worst_of : str
+        ``worst of 3`` where several figures were held against the goal.
     floor : str
         What the hardware cannot beat: the least time, of a rate or share the greatest.
     of_floor : str
@@ -82,6 +83,7 @@ class GoalRow:
     is_latency: bool
     is_exact: bool = False
     measured: str = ""
+    worst_of: str = ""
     interval: str = ""
     against_other: str = ""
     floor: str = ""
@@ -203,12 +205,12 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
         return f"{cell} {notes.setdefault(note, f'[{len(notes) + 1}]')}" if cell and note else cell
 
     beside = row.other_from == HERE and not row.is_latency
-    measured = row.measured.replace(_WORST_OF, " of ")
-    measured += f" ({row.against_other})" if row.against_other and not beside else ""
+    name = f"{row.row} ({row.worst_of})" if row.worst_of else row.row
+    measured = row.measured if beside or not row.against_other else f"{row.measured} ({row.against_other})"
     other = noted(row.other, "" if row.other_from == HERE else row.other_from)
     cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.verdict, row.doubt)
     figures = tuple(cell or "-" for cell in cells)
-    return [(row.row, *figures)] if len(row.row) <= _NAME_WIDTH else [(row.row,), ("", *figures)]
+    return [(name, *figures)] if len(name) <= _NAME_WIDTH else [(name,), ("", *figures)]
 
 
 def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
@@ -272,8 +274,8 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
-        measured=("missing" if value is None else units.fitting(value, target.unit))
-        + ("" if row.is_latency or count == 1 else f"{_WORST_OF}{count}"),
+        measured="missing" if value is None else units.fitting(value, target.unit),
+        worst_of="" if row.is_latency or count == 1 else f"worst of {count}",
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),
