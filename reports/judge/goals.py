@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
-from reports.judge.targets import DEFAULTS, OWN, Other, Target, load_targets, meets, mismatch
+from reports.judge.targets import (
+    DEFAULTS,
+    OWN,
+    Other,
+    Target,
+    later_goals,
+    load_targets,
+    meets,
+    mismatch,
+)
+from reports.judge.verdict import WORST_FIRST
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import Measurement, Verdict
@@ -71,6 +81,8 @@ class GoalRow:
         Why the figure counts for nothing: its case failed, or its result was found to be wrong.
     absent : str
         Why there is no figure.
+    earlier : str
+        Until when it was a goal, where a later one took its place.
     is_latency : bool
         Whether it is a burst's latency.
     is_exact : bool
@@ -93,6 +105,7 @@ class GoalRow:
     other_from: str = ""
     doubt: str = ""
     absent: str = ""
+    earlier: str = ""
 
     @property
     def decided(self) -> str:
@@ -115,7 +128,8 @@ class GoalRow:
 def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
     """Every goal of ``targets.toml`` with what the run measured, or why it measured nothing.
 
-    Latencies come first, of these those for GPUs; of several figures the last one counts, of other goals the worst.
+    Latencies come first, of these those for GPUs; of several figures the worst counts. A goal that a later one replaced
+    is there only where the run has no figure for the later one, and says so.
     """
     measurements = record.by_place
     judged: dict[str, list[_Judged]] = {}
@@ -123,9 +137,12 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
     doubts = doubts_of(record)
-    goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets)]
+    goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
+    later = later_goals(target for target, _ in goals)
     return tuple(
-        _row(target, found, doubts) if found else replace(_named(target), absent=_why_absent(target, record))
+        replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id)))
+        if found
+        else replace(_named(target), absent=_why_absent(target, record))
         for target, found in goals
     )
 
@@ -175,9 +192,15 @@ def _why_absent(target: Target, record: RunRecord) -> str:
     return reason if of_machine else f"no case of this {record.plan} run measures it"
 
 
-def _goals(targets: Sequence[Target] | None) -> list[Target]:
-    """Latencies first, of these those for GPUs."""
+def _earlier(later: Target | None) -> str:
+    return f"a goal until {later.date}; for the one that took its place there is no figure" if later else ""
+
+
+def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Target]:
+    """Those in force, and an earlier one that alone was judged; latencies first, of these those for GPUs."""
     goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
+    later = later_goals(goals)
+    goals = [t for t in goals if t.id not in later or (t.id in judged and later[t.id].id not in judged)]
     return sorted(goals, key=lambda t: (t.measurement not in _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
@@ -205,21 +228,22 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
         return f"{cell} {notes.setdefault(note, f'[{len(notes) + 1}]')}" if cell and note else cell
 
     beside = row.other_from == HERE and not row.is_latency
-    name = f"{row.row} ({row.worst_of})" if row.worst_of else row.row
     measured = row.measured if beside or not row.against_other else f"{row.measured} ({row.against_other})"
     other = noted(row.other, "" if row.other_from == HERE else row.other_from)
     cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.verdict, row.doubt)
     figures = tuple(cell or "-" for cell in cells)
+    name = noted(f"{row.row} ({row.worst_of})" if row.worst_of else row.row, row.earlier)
     return [(name, *figures)] if len(name) <= _NAME_WIDTH else [(name,), ("", *figures)]
 
 
 def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
-    """Of the figures held against ``target`` the one furthest to its bad side, or one that is missing."""
+    """Of the figures held against ``target`` that of the worst verdict, of these one missing, or the worst."""
     least_is_worst = math.isfinite(target.low)
 
-    def goodness(one: _Judged) -> float:
+    def goodness(one: _Judged) -> tuple[int, float]:
         value = one[1].in_unit(target.unit)
-        return -math.inf if value is None else value if least_is_worst else -value
+        rank = WORST_FIRST.index(one[0].judgement.verdict)
+        return rank, -math.inf if value is None else value if least_is_worst else -value
 
     return min(judged, key=goodness)
 
@@ -263,7 +287,7 @@ def _named(target: Target) -> GoalRow:
 
 def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     row, best = _named(target), target.others[0] if target.others else None
-    decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
+    decided, measurement = _worst(target, judged)
     value = measurement.in_unit(target.unit)
     faster = best.value / value if best and best.value is not None and value else None
     beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
@@ -275,7 +299,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     return replace(
         row,
         measured="missing" if value is None else units.fitting(value, target.unit),
-        worst_of="" if row.is_latency or count == 1 else f"worst of {count}",
+        worst_of="" if count == 1 else f"worst of {count}",
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),
