@@ -10,7 +10,7 @@ from statistics import median as middle
 from burstproof.errors import ExitCode, visible
 from reports.judge.across import AcrossTable, Cell
 from reports.judge.compare import Comparison, Relation, Row
-from reports.judge.difference import LEAST_RUNS, Change
+from reports.judge.difference import EQUAL, LEAST_RUNS, Change
 from reports.judge.findings import Finding
 from reports.judge.history import History
 from reports.judge.thermometer import Kind
@@ -108,7 +108,7 @@ def _gain(gain: float) -> str:
 
 
 def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
-    """Rows to show, and those that did not change: the same, or within the noise and undecided."""
+    """Rows to show, and those that hardly changed: the same, or undecided and within the noise."""
 
     def steady(row: Row) -> bool:
         small = abs(row.difference.ratio - 1.0) <= comparison.noise
@@ -128,11 +128,20 @@ def counts_text(rows: Sequence[Row]) -> str:
     return ", ".join(f"{count} {word}" for word, count in Counter(row.word for row in rows).items())
 
 
+def steady_text(comparison: Comparison, steady: Sequence[Row]) -> str:
+    """How many of the rows that hardly changed are the same, and of how many nobody can tell."""
+    return f"{counts_text(steady)}, changed by {100.0 * comparison.noise:g} % at most"
+
+
+def smaller_text(rows: Sequence[Row]) -> str:
+    """How many rows there are below those listed, and what they say."""
+    return f"{units.counted(len(rows), 'smaller change')}: {counts_text(rows)}"
+
+
 def usual_reason(comparison: Comparison) -> str:
-    """The reason that most figures have, if several do: it is said once, and not in their rows."""
-    reasons = Counter(
-        row.difference.reason for row in (*comparison.rows, *comparison.thermometer) if not row.is_counted
-    )
+    """The reason that most figures have that are not equal, if several do: it is said once, and not in their rows."""
+    timed = (row for row in (*comparison.rows, *comparison.thermometer) if not row.is_counted)
+    reasons = Counter(row.difference.reason for row in timed if row.difference.reason != EQUAL)
     reason, count = max(reasons.items(), key=lambda one: one[1], default=("", 0))
     return reason if count > 1 else ""
 
@@ -144,8 +153,8 @@ def usual_lines(comparison: Comparison) -> list[str]:
 
 
 def own_reason(row: Row, usual: str) -> str:
-    """The reason of a row; empty where it is the usual one."""
-    return "" if row.difference.reason == usual else row.difference.reason
+    """The reason of a row; empty where it is the usual one, or where figures or change say it already."""
+    return "" if row.difference.reason in (usual, EQUAL, change_text(row)) else row.difference.reason
 
 
 def describe(comparison: Comparison) -> str:
@@ -159,9 +168,9 @@ def describe(comparison: Comparison) -> str:
     lines += [f"  now fails: {case.case} ({case.before.value} → {case.after.value})" for case in comparison.worse_cases]
     lines += [f"  {_line(row, own_reason(row, usual))}" for row in shown[:_ROWS]]
     if len(shown) > _ROWS:
-        lines.append(f"  and {len(shown) - _ROWS} smaller changes; --out FILE writes all")
+        lines.append(f"  and {smaller_text(shown[_ROWS:])}; --out FILE writes all")
     if steady:
-        lines.append(f"  unchanged: {units.counted(len(steady), 'figure')}")
+        lines.append(f"  not listed: {steady_text(comparison, steady)}")
     lines += [f"  {line}" for line in finding_lines(comparison.findings, named=3)]
     lines += _first("differs", [f"{name}: {old} | {new}" for name, old, new in comparison.environment])
     return "\n".join(lines)
@@ -235,12 +244,12 @@ def markdown(comparison: Comparison) -> str:
     if differing:
         more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
         bottom.append(f"- environment differs: {_cell(', '.join(differing[:4]))}{more}")
-    room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 5)
+    room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 6)
     table = [] if not shown else ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"]
     table += [_markdown_row(row, own_reason(row, usual)) for row in shown[:room]]
-    hidden = len(shown) - len(shown[:room])
-    rest = f"{units.counted(hidden, 'smaller change')}, " if hidden else ""
-    lines = [*top, *table, "", f"- {rest}{units.counted(len(steady), 'figure')} unchanged", *bottom]
+    rest = [f"- {smaller_text(shown[room:])}"] if shown[room:] else []
+    rest += [f"- not listed: {steady_text(comparison, steady)}"] if steady else []
+    lines = [*top, *table, "", *rest, *bottom]
     return "\n".join(lines[:MARKDOWN_LINES]) + "\n"
 
 

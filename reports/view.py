@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.evidence import Evidence, evidence_of
-from reports.judge.goals import GoalRow, goal_rows, open_goals, unjudged
+from reports.judge.decided import Counts, decided_targets, stage_counts
+from reports.judge.goals import GoalRow, goal_rows, goal_tally, open_goals, unjudged
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
@@ -26,11 +27,17 @@ _LATENCY, _PARITY = "burst.latency", "parity."
 
 @dataclass(frozen=True)
 class StageCard:
-    """One stage at a glance; ``bars`` are (verdict, count, percent of the stage's cases)."""
+    """One stage at a glance.
+
+    ``ended`` says how its cases ended, ``figures`` what is wrong with what they measured; ``bars`` are verdicts of
+    cases, each with its percentage.
+    """
 
     run: StageRun
     verdict: Verdict
-    bars: tuple[tuple[str, int, float], ...]
+    ended: Counts
+    figures: Counts
+    bars: tuple[tuple[str, float], ...]
 
     @property
     def duration(self) -> str:
@@ -110,6 +117,8 @@ class View:
         Reasons with the requirements that are not proven for them.
     goals, goals_more, goals_met : tuple of GoalRow
         The table: what is shown at once, what is folded since the table would be long, and since it was met.
+    goals_tally : str
+        How many goals were missed and met.
     goals_open : tuple of (str, tuple of GoalRow)
         Reasons with the goals that were not measured for them.
     latency, parity, others : tuple
@@ -137,6 +146,7 @@ class View:
     goals: tuple[GoalRow, ...]
     goals_more: tuple[GoalRow, ...]
     goals_met: tuple[GoalRow, ...]
+    goals_tally: str
     goals_open: tuple[tuple[str, tuple[GoalRow, ...]], ...]
     latency: tuple[Line, ...]
     parity: tuple[Group, ...]
@@ -199,6 +209,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         goals=shown[:_MOST_GOALS],
         goals_more=shown[_MOST_GOALS:],
         goals_met=tuple(goal for goal in measured if goal not in shown),
+        goals_tally=goal_tally(goals),
         goals_open=open_goals(goals),
         latency=lines_of(latency),
         parity=_groups(parity),
@@ -215,8 +226,9 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
 
 
 def _case_counts(summary: Summary) -> tuple[tuple[str, str, int], ...]:
-    """Cases by verdict, worst first, PASS always among them; what the plan left out apart from other skips."""
-    counts = [(one.value.lower(), one.value.lower(), summary.cases.get(one, 0)) for one in WORST_FIRST[:-1]]
+    """Cases by verdict, worst first, PASS always among them; FAIL and skips by what they come from."""
+    counts = [("fail", "failed by figures", summary.by_figures), ("fail", "broken", summary.broken)]
+    counts += [(one.value.lower(), one.value.lower(), summary.cases.get(one, 0)) for one in WORST_FIRST[1:-1]]
     counts += [("skipped", "skipped", summary.skipped), ("skipped", "left out by the plan", summary.left_out)]
     return tuple(one for one in counts if one[2] or one[1] == "pass")
 
@@ -271,12 +283,13 @@ def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
+    decided = decided_targets(record)
     for stage in record.stages:
         cases = [case for case in record.cases if case.stage == stage.stage]
         verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in cases]
         counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
-        bars = tuple((name, count, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
-        yield StageCard(stage, stage_verdict(record, stage), bars)
+        bars = tuple((name, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)
+        yield StageCard(stage, stage_verdict(record, stage), *stage_counts(record, stage.stage, decided), bars)
 
 
 def _findings(record: RunRecord) -> tuple[Finding, ...]:

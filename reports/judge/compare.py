@@ -10,6 +10,7 @@ from statistics import median as middle
 
 from burstproof.errors import ExitCode, InputError
 from reports.judge.difference import (
+    EQUAL,
     LEAST_RUNS,
     NOISE,
     Change,
@@ -262,7 +263,8 @@ def _variation(base: Side, new: Side, relation: Relation, history: Sequence[RunR
         mine = [run for run in known if base.machine.same_machine(machine_of(run))]
         return seen_variation(mine, "this machine")
     of_class = [run for run in known if base.machine.same_class(machine_of(run))]
-    return seen_variation(of_class, "machines of this class")
+    whose = "this class" if relation is Relation.CLASS else "the old side's class"
+    return seen_variation(of_class, f"machines of {whose}")
 
 
 class _Judge:
@@ -307,7 +309,7 @@ class _Judge:
         if lower is not False:  # a signed error: its size is what counts
             old, new = [abs(value) for value in old], [abs(value) for value in new]
         if len(set(old)) == len(set(new)) == 1 and old[0] == new[0]:
-            return Difference(Change.SAME, 1.0, None, reason="equal")
+            return Difference(Change.SAME, 1.0, None, reason=EQUAL)
         if min(*old, *new) <= 0.0:
             return _with_zero(middle(old), middle(new), lower)
         ratio = math.exp(sum(map(math.log, new)) / len(new) - sum(map(math.log, old)) / len(old))

@@ -35,6 +35,9 @@ NOISE = 0.03
 """Relative change that is of no account."""
 
 CONFIDENCE = 1.0 - 2.0 * ERROR
+EQUAL = "equal"
+"""The reason why two sides are the same that have one figure."""
+
 LEAST_RUNS = 3
 """Runs a side that a claim about the code needs; five find a change of 5 % (docs/comparison.md)."""
 

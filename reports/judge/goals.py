@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
-from reports.judge.targets import DEFAULTS, OWN, Other, Target, load_targets, meets, mismatch
+from reports.judge.targets import (
+    DEFAULTS,
+    OWN,
+    Other,
+    Target,
+    later_goals,
+    load_targets,
+    meets,
+    mismatch,
+)
+from reports.judge.verdict import WORST_FIRST
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import Measurement, Verdict
@@ -18,7 +28,6 @@ NOT_MEASURED = "not measured"
 HERE = "this run"
 """Where the figure of another program comes from if the run timed it, too."""
 
-_WORST_OF = ", worst of "
 _RESIDENT = "device-resident"
 HEADS = ("figure", "best other", "goal", "measured", "floor", "share", "verdict")
 _NAME_WIDTH = 70
@@ -26,7 +35,7 @@ _NAME_WIDTH = 70
 
 _READING = (
     "best other: timed by this run where no note says otherwise",
-    "measured: in brackets how many times as fast as the best other; of n: the worst of n figures",
+    "worst of n: n figures were held against the goal; in brackets: how many times as fast as the best other",
     "floor: what the hardware cannot beat; share: how much of what it allows was reached; without: no floor is known",
 )
 _GOALS_OF = ("burst.latency", "burst.scaled")
@@ -38,6 +47,7 @@ _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _OF_MACHINE = ("device", "gpus", "cpu_ghz")
 """Conditions that the machine does not meet, whatever is run on it."""
+_OF_NO_ACCOUNT = "met by a figure that counts for nothing"
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
 """A judgement and what was judged."""
@@ -58,18 +68,24 @@ class GoalRow:
     against_other : str
         How many times as fast as that the measured figure is.
     goal, measured, interval : str
+    worst_of : str
+        ``worst of 3`` where several figures were held against the goal.
     floor : str
         What the hardware cannot beat: the least time, of a rate or share the greatest.
     of_floor : str
         How much of it was reached; 100 % cannot be beaten.
     verdict : str
-        Of the judgement; ``not measured`` without one.
+        Of the judgement, FAIL with a doubt; ``not measured`` without one.
+    of_figure : str
+        Of the judgement, whether or not there is a doubt.
     sources : str
         Where the figures of others come from, for every one of them.
     doubt : str
         Why the figure counts for nothing: its case failed, or its result was found to be wrong.
     absent : str
         Why there is no figure.
+    earlier : str
+        Until when it was a goal, where a later one took its place.
     is_latency : bool
         Whether it is a burst's latency.
     is_exact : bool
@@ -82,15 +98,18 @@ class GoalRow:
     is_latency: bool
     is_exact: bool = False
     measured: str = ""
+    worst_of: str = ""
     interval: str = ""
     against_other: str = ""
     floor: str = ""
     of_floor: str = ""
     verdict: str = NOT_MEASURED
+    of_figure: str = NOT_MEASURED
     sources: str = ""
     other_from: str = ""
     doubt: str = ""
     absent: str = ""
+    earlier: str = ""
 
     @property
     def decided(self) -> str:
@@ -113,7 +132,8 @@ class GoalRow:
 def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
     """Every goal of ``targets.toml`` with what the run measured, or why it measured nothing.
 
-    Latencies come first, of these those for GPUs; of several figures the last one counts, of other goals the worst.
+    Latencies come first, of these those for GPUs; of several figures the worst counts. A goal that a later one replaced
+    is there only where the run has no figure for the later one, and says so.
     """
     measurements = record.by_place
     judged: dict[str, list[_Judged]] = {}
@@ -121,9 +141,12 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
     doubts = doubts_of(record)
-    goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets)]
+    goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
+    later = later_goals(target for target, _ in goals)
     return tuple(
-        _row(target, found, doubts) if found else replace(_named(target), absent=_why_absent(target, record))
+        replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id)))
+        if found
+        else replace(_named(target), absent=_why_absent(target, record))
         for target, found in goals
     )
 
@@ -173,16 +196,37 @@ def _why_absent(target: Target, record: RunRecord) -> str:
     return reason if of_machine else f"no case of this {record.plan} run measures it"
 
 
-def _goals(targets: Sequence[Target] | None) -> list[Target]:
-    """Latencies first, of these those for GPUs."""
+def _earlier(later: Target | None) -> str:
+    return f"a goal until {later.date}; for the one that took its place there is no figure" if later else ""
+
+
+def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Target]:
+    """Those in force, and an earlier one that alone was judged; latencies first, of these those for GPUs."""
     goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
+    later = later_goals(goals)
+    goals = [t for t in goals if t.id not in later or (t.id in judged and later[t.id].id not in judged)]
     return sorted(goals, key=lambda t: (t.measurement not in _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
 def goal_lines(rows: Sequence[GoalRow]) -> list[str]:
     """The goals as text: the table of those measured, and a line for each reason why others were not."""
     table = goal_table([row for row in rows if row.is_measured])
-    return table + [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
+    tally = [goal_tally(rows)] if table else []
+    return (
+        table + tally + [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
+    )
+
+
+def goal_tally(rows: Iterable[GoalRow]) -> str:
+    """How the goals measured stand: ``83 goals measured: 43 missed, 2 ambiguous, 38 met``.
+
+    A goal that is missed is counted as that even where the result was not right, as in the first line of the run.
+    """
+    words = {Verdict.FAIL.value: "missed", Verdict.ERROR.value: "not judged", Verdict.AMBIGUOUS.value: "ambiguous"}
+    found = [words.get(row.of_figure, "met" if not row.doubt else _OF_NO_ACCOUNT) for row in rows if row.is_measured]
+    order = (*words.values(), _OF_NO_ACCOUNT, "met")
+    counts = [f"{found.count(word)} {word}" for word in order if word in found]
+    return f"{units.counted(len(found), 'goal')} measured: {', '.join(counts)}"
 
 
 def goal_table(rows: Iterable[GoalRow]) -> list[str]:
@@ -203,21 +247,22 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
         return f"{cell} {notes.setdefault(note, f'[{len(notes) + 1}]')}" if cell and note else cell
 
     beside = row.other_from == HERE and not row.is_latency
-    measured = row.measured.replace(_WORST_OF, " of ")
-    measured += f" ({row.against_other})" if row.against_other and not beside else ""
+    measured = row.measured if beside or not row.against_other else f"{row.measured} ({row.against_other})"
     other = noted(row.other, "" if row.other_from == HERE else row.other_from)
     cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.verdict, row.doubt)
     figures = tuple(cell or "-" for cell in cells)
-    return [(row.row, *figures)] if len(row.row) <= _NAME_WIDTH else [(row.row,), ("", *figures)]
+    name = noted(f"{row.row} ({row.worst_of})" if row.worst_of else row.row, row.earlier)
+    return [(name, *figures)] if len(name) <= _NAME_WIDTH else [(name,), ("", *figures)]
 
 
 def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
-    """Of the figures held against ``target`` the one furthest to its bad side, or one that is missing."""
+    """Of the figures held against ``target`` that of the worst verdict, of these one missing, or the worst."""
     least_is_worst = math.isfinite(target.low)
 
-    def goodness(one: _Judged) -> float:
+    def goodness(one: _Judged) -> tuple[int, float]:
         value = one[1].in_unit(target.unit)
-        return -math.inf if value is None else value if least_is_worst else -value
+        rank = WORST_FIRST.index(one[0].judgement.verdict)
+        return rank, -math.inf if value is None else value if least_is_worst else -value
 
     return min(judged, key=goodness)
 
@@ -261,7 +306,7 @@ def _named(target: Target) -> GoalRow:
 
 def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     row, best = _named(target), target.others[0] if target.others else None
-    decided, measurement = judged[-1] if row.is_latency else _worst(target, judged)
+    decided, measurement = _worst(target, judged)
     value = measurement.in_unit(target.unit)
     faster = best.value / value if best and best.value is not None and value else None
     beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
@@ -272,13 +317,14 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
-        measured=("missing" if value is None else units.fitting(value, target.unit))
-        + ("" if row.is_latency or count == 1 else f"{_WORST_OF}{count}"),
+        measured="missing" if value is None else units.fitting(value, target.unit),
+        worst_of="" if count == 1 else f"worst of {count}",
         interval=_interval(measurement, target),
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=Verdict.FAIL.value if doubt else decided.judgement.verdict.value,
+        of_figure=decided.judgement.verdict.value,
         doubt=doubt,
     )
 

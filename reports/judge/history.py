@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.judge.difference import NOISE, Change, Difference
+from reports.judge.difference import EQUAL, NOISE, Change, Difference
 from reports.judge.direction import lower_is_better
 from reports.judge.pairing import Figure, Key, figures, words
 from reports.judge.variation import Variation, pair_difference, seen_variation
@@ -139,7 +139,7 @@ def _trend(key: Key, entries: Sequence[tuple[RunRecord, Figure]], variation: Var
 def _last_change(key: Key, points: Sequence[Point], lower: bool | None, variation: Variation) -> Difference:
     before, after = points[-2].value if len(points) > 1 else math.nan, points[-1].value
     if before == after:
-        return Difference(Change.SAME, 1.0, None, reason="equal")
+        return Difference(Change.SAME, 1.0, None, reason=EQUAL)
     if not (before > 0.0 and after > 0.0) or lower is None:
         return Difference(Change.UNKNOWN, math.nan, None, reason="no ratio, or nothing says which way is better")
     known = variation.limit(key)

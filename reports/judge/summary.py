@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reports.judge.contention import busy, in_doubt
+from reports.judge.decided import Decided, decided_targets, size, target_counts
 from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace
 from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
-from reports.values.judgement import JudgedMeasurement, ReasonCode
+from reports.values.judgement import ReasonCode
 from reports.values.measurement import Outcome, Verdict
 from reports.values.provenance import provenance_lines, stages_of
 from reports.values.record import NIGHTLY, RunRecord
 
 _SHOWN = 3
-_BY = re.compile(r" by (?P<much>[\d.]+ %|a factor of [\d.]+)$")
 _NO_FIGURE = (
     ReasonCode.VALUE_MISSING,
     ReasonCode.VALUE_NAN,
@@ -39,8 +38,10 @@ class Summary:
         Requirements by status; they add up to all that there are.
     left_out : int
         Cases of the skipped that the plan leaves out.
-    missed : tuple of str
-        By how much each goal was missed, as its worst figure did; empty words where no share can be given.
+    missed : tuple of Decided
+        Targets that were missed, those of the notes among them.
+    by_figures : int
+        Cases that failed by their figures alone: what they checked was right.
     broken : int
         Cases that failed by themselves, not by a figure.
     absent : int
@@ -57,7 +58,8 @@ class Summary:
     cases: dict[Verdict, int]
     requirements: dict[Status, int]
     left_out: int
-    missed: tuple[str, ...]
+    missed: tuple[Decided, ...]
+    by_figures: int
     broken: int
     absent: int
     skipped: int
@@ -80,13 +82,15 @@ def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summ
     verdicts = [(case, case_verdict(case, record.judgements_of(case.case))) for case in record.cases]
     skipped = [case for case, verdict in verdicts if verdict is Verdict.SKIPPED]
     others = [case for case in skipped if not is_left_out(case)]
+    broken = sum(case.outcome is Outcome.FAILED for case in record.cases)
     return Summary(
         verdict=run_verdict(record),
         cases=dict(Counter(verdict for _, verdict in verdicts)),
         requirements=dict(Counter(row.status for row in (trace(record) if rows is None else rows))),
         left_out=len(skipped) - len(others),
-        missed=_missed(record.judgements),
-        broken=sum(case.outcome is Outcome.FAILED for case in record.cases),
+        missed=tuple(one for one in decided_targets(record) if one.verdict is Verdict.FAIL),
+        by_figures=sum(verdict is Verdict.FAIL for _, verdict in verdicts) - broken,
+        broken=broken,
         absent=sum(judged.judgement.reason_code in _NO_FIGURE for judged in record.judgements),
         skipped=len(others),
         why_skipped=reasons(others) if others else "",
@@ -103,22 +107,6 @@ def _problems(record: RunRecord) -> Iterable[str]:
             yield f"{stage.stage} ran no case although its gate is open"
     if not record.finished_utc:
         yield "the run was interrupted"
-
-
-def _missed(judgements: Iterable[JudgedMeasurement]) -> tuple[str, ...]:
-    """By how much each target was missed that a figure misses, the worst figure of each."""
-    found: dict[str, list[str]] = {}
-    for judged in judgements:
-        if judged.target and judged.judgement.reason_code is ReasonCode.BEYOND_LIMIT:
-            by = _BY.search(judged.judgement.text)
-            found.setdefault(judged.target, []).append(by["much"] if by else "")
-    return tuple(max(texts, key=_size) for texts in found.values())
-
-
-def _size(text: str) -> float:
-    """How large a miss is: a factor outranks every share."""
-    number = re.search(r"[\d.]+", text)
-    return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in text else 1.0)
 
 
 def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped: bool = True) -> str:
@@ -145,24 +133,19 @@ def _narrowed(record: RunRecord) -> list[str]:
 
 
 def _found(summary: Summary) -> Iterable[str]:
-    """Missed goals and broken cases apart; what was ambiguous or could not be judged; how many passed."""
+    """Targets missed and figures missing; then cases, in counts that add up to those that ran."""
     if not summary.ran:
         yield "nothing ran"
         return
-    if summary.missed:
-        by = [much for much in summary.missed if much]
-        shown = (
-            f", by {units.listed(by)}"
-            if by and len(by) <= _SHOWN
-            else f", the worst by {max(by, key=_size)}"
-            if by
-            else ""
-        )
-        yield f"{units.counted(len(summary.missed), 'goal')} missed{shown}"
-    if summary.broken:
-        yield f"{units.counted(summary.broken, 'case')} broken"
+    for is_goal in (True, False):
+        missed = [one for one in summary.missed if one.is_goal is is_goal]
+        yield from (f"{text}{_by([one.by for one in missed if one.by])}" for _, text in target_counts(missed))
     if summary.absent:
         yield f"{units.counted(summary.absent, 'figure')} missing or not finite"
+    if summary.by_figures:
+        yield f"{units.counted(summary.by_figures, 'case')} failed by figures"
+    if summary.broken:
+        yield f"{units.counted(summary.broken, 'case')} broken"
     for verdict, text in (Verdict.AMBIGUOUS, "ambiguous"), (Verdict.ERROR, "could not be judged"):
         if summary.cases.get(verdict):
             yield f"{units.counted(summary.cases[verdict], 'case')} {text}"
@@ -172,6 +155,13 @@ def _found(summary: Summary) -> Iterable[str]:
         yield f"{passed} of {units.counted(summary.ran, 'case')} that ran passed{close}"
     else:
         yield (f"all {passed} cases that ran passed" if passed > 1 else "the one case that ran passed") + close
+
+
+def _by(shares: Sequence[str]) -> str:
+    """By how much targets were missed: each of a few, else the worst."""
+    if len(shares) <= _SHOWN:
+        return f", by {units.listed(shares)}" if shares else ""
+    return f", the worst by {max(shares, key=size)}"
 
 
 def _requirements(summary: Summary, plan: str) -> str:

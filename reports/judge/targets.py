@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -108,6 +108,8 @@ class Target:
         Name to value, glob pattern, list of patterns, or :class:`Span`.
     others : tuple of Other
         What others reached, in ``unit``, the best first.
+    replaces : str
+        Id of the goal in whose place this one is shown.
     """
 
     id: str
@@ -129,6 +131,7 @@ class Target:
     not_judged: str = ""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     others: tuple[Other, ...] = ()
+    replaces: str = ""
 
     @property
     def limit_text(self) -> str:
@@ -239,6 +242,11 @@ def match(measurement: Measurement, targets: Sequence[Target] | None = None) -> 
     """Every target that judges ``measurement``; contradicting notes each stand on their own."""
     every = load_targets() if targets is None else targets
     return tuple(target for target in every if mismatch(measurement, target) == "")
+
+
+def later_goals(targets: Iterable[Target]) -> dict[str, Target]:
+    """By the id of each goal that was replaced the one in force."""
+    return {target.replaces: target for target in targets if target.replaces}
 
 
 def mismatch(measurement: Measurement, target: Target) -> str:

@@ -32,7 +32,7 @@ class Variation:
     Attributes
     ----------
     whose : str
-        ``this machine``, ``machines of this class``.
+        ``this machine``, ``machines of this class``, ``machines of the old side's class``.
     runs : int
         Records that were looked at.
     spreads : mapping

@@ -689,6 +689,35 @@ def test_the_reason_that_most_figures_share_is_said_once(tmp_path: Path) -> None
         assert "to zero" in said
 
 
+def test_what_nobody_can_tell_is_not_counted_as_unchanged(tmp_path: Path) -> None:
+    """Below what is listed: three figures are equal, two differ by less than the noise; 22 smaller changes are told."""
+    equal, near, far = (
+        [figure(f"{name}{n}.latency", 1.0, "ms") for n in range(count)]
+        for name, count in (("e", 3), ("n", 2), ("f", 42))
+    )
+    moved = [*equal, *(replace(one, value=1.01) for one in near), *(replace(one, value=2.0) for one in far)]
+    runs = [run(0, *equal, *near, *far), run(1, *moved, commit="b")]
+    for record in runs:
+        write_run(tmp_path / record.run_id, record)
+    page, comparison = tmp_path / "compare.html", compare([runs[0]], [runs[1]])
+    main(["compare", *(str(tmp_path / record.run_id) for record in runs), "--out", str(page)])
+    for said in (describe(comparison), markdown(comparison), page.read_text(encoding="utf-8")):
+        assert "2 cannot tell, 3 same, changed by 3 % at most" in said
+        assert "unchanged" not in said
+    assert "  and 22 smaller changes: 22 cannot tell; --out FILE writes all\n" in describe(comparison)
+    assert "where a row says nothing else: equal" not in describe(comparison)
+
+
+@pytest.mark.thorough("reads the largest records")
+@pytest.mark.parametrize(("other", "whose"), [("h200-rev2", "this class"), ("h100-large", "the old side's class")])
+def test_the_class_whose_runs_differ_is_named_once(other: str, whose: str) -> None:
+    """Two cards of one class, and of two: it is said which class the runs are of, and not again in each row."""
+    history, _ = load_records(BASELINES)
+    comparison = compare([load_run(BASELINES / "h200-owners")], [load_run(BASELINES / other)], history=history)
+    for said in (describe(comparison), markdown(comparison)):
+        assert said.count(f"runs of machines of {whose} differ by up to") == 1
+
+
 def test_text_shows_the_first_differences_and_counts_the_rest() -> None:
     packages = {f"package{n:03}": "1" for n in range(300)}
     comparison = compare([BASE], [replace(BASE, environment=replace(BASE.environment, packages=packages))])

@@ -1,0 +1,93 @@
+"""What a run says of each target: the worst of its figures decides. All counts of missed goals are taken from here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reports.judge.targets import later_goals, load_targets
+from reports.judge.verdict import WORST_FIRST
+from reports.values import units
+from reports.values.judgement import JudgedMeasurement
+from reports.values.measurement import Outcome, Verdict
+from reports.values.record import RunRecord
+
+_BY = re.compile(r" by (?P<much>[\d.]+ %|a factor of [\d.]+)$")
+_WORDS = {Verdict.FAIL: "missed", Verdict.ERROR: "not judged", Verdict.AMBIGUOUS: "ambiguous"}
+_KINDS = ((True, "goal", ""), (False, "target", " of the notes"))
+_OUTCOMES = {
+    Outcome.PASSED: Verdict.PASS,
+    Outcome.FAILED: Verdict.FAIL,
+    Outcome.SKIPPED: Verdict.SKIPPED,
+    Outcome.ERROR: Verdict.ERROR,
+}
+Counts = tuple[tuple[Verdict, str], ...]
+"""Numbers in words, each with the verdict whose look it has."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A target, and the worst figure that was held against it.
+
+    ``is_goal`` is false of targets of the notes, ``case`` measured that figure, ``by`` says by how much it misses;
+    empty where it does not, or where no share can be given.
+    """
+
+    is_goal: bool
+    case: str
+    verdict: Verdict
+    by: str
+
+
+def decided_targets(record: RunRecord) -> tuple[Decided, ...]:
+    """One for each target; an earlier goal only where the one in its place has no figure, as in the table of goals."""
+    found: dict[str, list[JudgedMeasurement]] = {}
+    for judged in record.judgements:
+        if judged.target:
+            found.setdefault(judged.target, []).append(judged)
+    targets = load_targets()
+    later = later_goals(targets)
+    of_notes = {target.id for target in targets if not target.is_goal}
+    return tuple(
+        _decided(judged, name not in of_notes)
+        for name, judged in found.items()
+        if name not in later or later[name].id not in found
+    )
+
+
+def _decided(judged: Iterable[JudgedMeasurement], is_goal: bool) -> Decided:
+    worst = min(judged, key=lambda one: (WORST_FIRST.index(one.judgement.verdict), -size(_by(one))))
+    return Decided(is_goal, worst.case, worst.judgement.verdict, _by(worst))
+
+
+def _by(judged: JudgedMeasurement) -> str:
+    by = _BY.search(judged.judgement.text)
+    return by["much"] if by else ""
+
+
+def size(by: str) -> float:
+    """How large a miss is: a factor outranks every share."""
+    number = re.search(r"[\d.]+", by)
+    return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in by else 1.0)
+
+
+def target_counts(decided: Iterable[Decided]) -> Counts:
+    """What is wrong with targets, the worst first: ``43 goals missed``, ``2 targets of the notes missed``."""
+    kinds = [(one.verdict, one.is_goal) for one in decided]
+    return tuple(
+        (verdict, f"{units.counted(kinds.count((verdict, is_goal)), noun)}{whose} {word}")
+        for verdict, word in _WORDS.items()
+        for is_goal, noun, whose in _KINDS
+        if (verdict, is_goal) in kinds
+    )
+
+
+def stage_counts(record: RunRecord, stage: str, decided: Iterable[Decided]) -> tuple[Counts, Counts]:
+    """How the cases of a stage ended, and what is wrong with their figures; a goal counts where its worst figure is."""
+    cases = [case for case in record.cases if case.stage == stage]
+    outcomes, names = [case.outcome for case in cases], {case.case for case in cases}
+    ended = tuple((_OUTCOMES[one], f"{outcomes.count(one)} {one.value}") for one in Outcome if one in outcomes)
+    impossible = sum(not one.target and one.case in names for one in record.judgements)
+    more = ((Verdict.ERROR, f"{units.counted(impossible, 'figure')} missing or impossible"),) if impossible else ()
+    return ended, (*target_counts(one for one in decided if one.case in names), *more)
