@@ -13,6 +13,7 @@ from typing import TextIO
 from burstproof.errors import ExitCode, visible
 from hardware.gates import Gate
 from reports.judge.contention import busy
+from reports.judge.decided import decided_targets, stage_counts
 from reports.judge.goals import goal_lines, goal_rows, idle_lines
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
@@ -204,13 +205,12 @@ def _and_more(cases: Sequence[str]) -> str:
 
 
 def _table(record: RunRecord) -> list[str]:
-    rows = [f"{'stage':8} {'':14} {'verdict':10} cases"]
-    missed = {one.case for one in record.judgements if one.judgement.verdict in _BAD}
+    rows = [f"{'stage':8} {'':14} {'verdict':10} cases; goals"]
+    decided = decided_targets(record)
     for stage in record.stages:
-        cases = [case for case in record.cases if case.stage == stage.stage]
         verdict = stage_verdict(record, stage).value
-        by_figures = sum(case.outcome is Outcome.PASSED and case.case in missed for case in cases)
-        figures = f"; of those that passed, {by_figures} not PASS by figures" if by_figures else ""
-        problem = f"; {stage.problem}" if stage.problem else ""
-        rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {counted(cases)}{figures}{problem}")
+        ended, figures = stage_counts(record, stage.stage, decided)
+        cases, goals = (", ".join(text for _, text in counts) for counts in (ended, figures))
+        said = "; ".join(filter(None, (cases or "no case", goals, stage.problem)))
+        rows.append(f"{stage.stage:8} {stage.title:14} {verdict:10} {said}")
     return rows
