@@ -62,7 +62,8 @@ def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> St
     lines = read_lines(folder.files(stage.name).results)
     is_open, reason = _gate(stage, gates, lines)
     begun = len(lines.cases) + len(lines.unfinished)
-    problem = f"the runner ended before the stage did; of {begun} cases that had begun, {len(lines.cases)} had ended"
+    how_far = f"of {begun} cases that had begun, {len(lines.cases)} had ended"
+    problem = f"the runner ended before the stage did; {how_far}" if begun else "the runner ended before it began"
     return StageRun(stage.name, stage.title, is_open, reason, stage.requirements, problem)
 
 

@@ -68,6 +68,7 @@ def test_a_stage_that_was_cut_off_says_how_far_it_came(folder: RunFolder) -> Non
     first, second = record.stages
     assert (first.stage, first.title, second.stage) == ("stage1", "part 1", "stage2")
     assert first.problem == ("the runner ended before the stage did; of 3 cases that had begun, 2 had ended")
+    assert second.problem == "the runner ended before it began"
     assert [case.case for case in record.cases if case.outcome is Outcome.PASSED] == ["a", "b"]
     assert record.finished_utc == ""
     assert record.hardware == {
