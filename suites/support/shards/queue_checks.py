@@ -92,6 +92,25 @@ def _has_targets_alone(shard: ShardVariant) -> bool:
     return shard.queues is not None and shard.queues.entry_bits == 16
 
 
+def check_states_with_other_weights_of_owners() -> list[str]:
+    """From shards with queues to others, for weights that nothing bounds, and back, with contributions under way."""
+    mix = cut_mix("fractions, delays to 7", bursts=10)
+    course, problems = Course(mix), list[str]()
+    with queues_pay():
+        engine = sharded(course.network, course.options, 2, "contiguous")
+        for factor in (1.0, 0.5, 1.0):
+            reference = course.reference(4)
+            state = reference.state()
+            state = replace(state, weights=(state.weights * np.float32(factor)).astype(np.float32))
+            reference.restore(state)
+            engine.restore(state)
+            problems += reference.state().differences(engine.state())
+            problems += recordings_differ(reference.run(6, course.plan), engine.run(6, course.plan))
+            problems += reference.state().differences(engine.state())
+        engine.close()
+    return problems
+
+
 def check_full_log_of_owners() -> list[str]:
     """A log with room for hardly one burst: trains of three end early, none too early or too late."""
     mix = cut_mix("integers", bursts=4)

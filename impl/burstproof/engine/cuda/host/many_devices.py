@@ -367,23 +367,30 @@ class ManyDevices:
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
-        self._arrivals = Arrivals()
-        if self.packed[0].shard.exchanges and self.packed[0].shard.queues is not None:
-            state = self._arrivals.take(state, self._valid(), self.packed[0].packed.fixed_point.dtype, slots=0)
+        self._arrivals, owned = Arrivals(), self._owned
+        state = self._without_arrivals(state) if owned else state
         needed, local = fitted(self.packed, state, self._repack)
         if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
             self._clear()
             self._build(needed)
+        if self._owned and not owned:
+            state = self._without_arrivals(state)
+            local = [shard.local(state) for shard in self.packed]
         for on_device, part in zip(self.shards, local, strict=True):
             make_current(on_device.runtime)
             on_device.device.restore(part)
 
-    def _valid(self) -> npt.NDArray[np.bool_]:
-        """Which neurons (N,) of the network are valid."""
+    @property
+    def _owned(self) -> bool:
+        """Whether shards have queues per owner, which have no slots for what a state says will arrive."""
+        return self.packed[0].shard.exchanges and self.packed[0].shard.queues is not None
+
+    def _without_arrivals(self, state: EngineState) -> EngineState:
+        """``state`` without what will arrive, which comes in as stimulus."""
         valid = np.zeros(self.packed[0].sources, np.bool_)
         for shard in self.packed:
             valid[shard.ids()] = shard.packed.network.neurons.valid_mask
-        return valid
+        return self._arrivals.take(state, valid, self.packed[0].packed.fixed_point.dtype, slots=0)
 
     def _clear(self) -> None:
         if self._nccl is not None:

@@ -260,15 +260,19 @@ class DeviceShard:
     def state(self, clamped: bool, arrivals: Arrivals) -> StatePart:
         """The shard's part of the state, of which ``arrivals`` are still to come."""
         make_current(self.runtime)
-        pending: Pending | None = None
-        if self.shard.shard.exchanges and self.shard.shard.variant.recalled and self._launches is not None:
-            launches, stream = self._launches, self._streams.burst
-            pending = self.device.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
-            arrivals.add_to(int(self.device.read("control")[BURST]), *pending)
+        burst = int(self.device.read("control")[BURST])
+        pending = self._pending(burst)
+        arrivals.add_to(burst, *pending)
         if self.shard.shard.variant.defers_learning and self._launches is not None:
             self._launches.settle(self._buffers, self._streams.burst)
-            self.device.write_control(SETTLED, int(self.device.read("control")[BURST]))
+            self.device.write_control(SETTLED, burst)
         return self.device.capture(_columns(self.shard), clamped, pending)
+
+    def _pending(self, burst: int) -> Pending:
+        launches, stream = self._launches, self._streams.burst
+        if launches is None or not (self.shard.shard.exchanges and self.shard.shard.recalled):
+            return self.device.read_slots(burst)
+        return self.device.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
 
     def release(self) -> None:
         """Let go of the device's memory."""

@@ -160,6 +160,11 @@ class DeviceState:
         decoded = word.decode(self.read("sums")[: shape[0] * shape[1] * word.elements])
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
+    def read_slots(self, burst: int) -> Pending:
+        """What arrives in the bursts after ``burst``, where slots say it."""
+        slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
+        return ring[0][slots], ring[1][slots]
+
     def read_coming(self, send_ahead: Callable[[int], None]) -> Pending:
         """What arrives in the coming bursts, where fired lists say it: ``send_ahead`` adds that of one to the slot."""
         cells, rows = self.read("sums"), [] if self._variant.queues else [self.read_ring()]
@@ -210,8 +215,7 @@ class DeviceState:
         control = self.read("control")
         burst = int(control[BURST])
         if pending is None:
-            slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
-            pending = ring[0][slots], ring[1][slots]
+            pending = self.read_slots(burst)
         table = self._table
         countdowns = self._neurons("countdowns", variant.features.refractory_periods, np.uint16)
         marks = self._neurons("marks", variant.features.restarts, np.uint8)
