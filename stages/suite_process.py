@@ -114,6 +114,8 @@ def run_suites(
     while True:
         status, problem = _run_once(commands[0], stage, root, files, deadline, tick, lock)
         failed = failed or status == 1
+        if status == _NOTHING_RAN and len(commands) > 1:
+            problem = ""  # all that is left waits for the other process
         lines = read_lines(files.results)
         begun = {*(case.case for case in lines.cases), *lines.unfinished}
         died_between = status < 0 and _cases_left(files, begun)

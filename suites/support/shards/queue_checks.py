@@ -10,6 +10,7 @@ from unittest import mock
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.options import CudaOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Record, Stimulus
@@ -81,6 +82,22 @@ def check_owners_of_neurons_that_sleep_over_shards() -> list[str]:
         return _differs(course, 2, "round_robin", has=lambda shard: shard.records_ahead)
 
 
+def check_many_owners_over_shards() -> list[str]:
+    """Blocks that take owner after owner, each of a warp's neurons."""
+    course, problems = Course(cut_mix("integers", neurons=300, synapses=1500, bursts=10)), list[str]()
+    shape, recorded = (
+        mock.patch(f"{_PLAN}.queues.{name}", FusedShape(32, 1)) for name in ("_SHAPE", "_RECORDED_SHAPE")
+    )
+    with shape, recorded:
+        for shards in (1, 2):
+            problems += _differs(course, shards, "round_robin", has=_has_many_owners)
+    return problems
+
+
+def _has_many_owners(shard: ShardVariant) -> bool:
+    return shard.queues is not None and shard.queues.owners > 3
+
+
 def check_owners_of_equal_contributions_over_shards() -> list[str]:
     """Entries of a queue that are targets alone."""
     mix = cut_mix("integers, all excitatory", bursts=10)
@@ -116,7 +133,7 @@ def check_full_log_of_owners() -> list[str]:
     mix = cut_mix("integers", bursts=4)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
     options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=3))
-    with queues_pay(), small_logs(), mock.patch("burstproof.engine.cuda.host.many_devices._LOG_PER_NEURON", 1):
+    with queues_pay(), small_logs():
         engine = sharded(network, options, 2, "contiguous")
     reference, trains = ReferenceEngine.create(network, options), list[int]()
     problems = other_than(engine)

@@ -208,6 +208,22 @@ def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_the
     assert len([*cases]) == 3
 
 
+def test_a_stage_whose_other_cases_have_results_goes_on_with_those_of_its_gate(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
+    gated = "@pytest.mark.gate('none')\n"
+    slow, timed = f"{gated}def test_slow(): time.sleep(4)\n", f"{gated}def test_timed(): pass\n"
+    source = f"{MARK}import time\n{slow}{timed}def test_other(): pass\n"
+    root, (stage,) = checkout(source, gates=("none",))
+    where = root, (replace(stage, times_gpus_only=True),)
+    _, folder, first = run(where, "--time-limit", "4")
+    assert len(first.cases) < 3
+    code, _, record = run(where, "--resume", str(folder))
+    assert (code, {case.outcome for case in record.cases}, len(record.cases)) == (ExitCode.PASS, {Outcome.PASSED}, 3)
+
+
 def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2")
     assert code == ExitCode.INVALID_ENVIRONMENT

@@ -37,6 +37,7 @@ from burstproof.engine.cuda.plan.shard_pack import (
     PackedShard,
     has_long_rows,
     pack_shard,
+    plain,
     queued,
     shard_for,
     whole_network,
@@ -146,7 +147,8 @@ class ManyDevices:
             path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
             merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
             owned = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
-            self.packed = alike(packed, self._runtimes, merged) if owned is None else owned
+            plain_ones = [plain(shard) for shard in packed]
+            self.packed = alike(plain_ones, self._runtimes, merged) if owned is None else owned
         else:
             self.packed = (placed(packed[0], self._runtimes[0]),)
         self.room = max(1, *(shard.neurons for shard in self.packed), 1)
@@ -340,7 +342,7 @@ class ManyDevices:
         raise self._lost
 
     def due(self) -> bool:
-        """See ``Devices.due``: shards have one way."""
+        """See ``Devices.due``: shards stay as they are laid out."""
         return False
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
@@ -447,12 +449,12 @@ def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]
     needed = any(has_long_rows(shard) for shard in packed)
     for shard, runtime in zip(packed, runtimes, strict=True):
         own = queued(shard, runtime.overlaps, needed=needed)
-        if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes or not _has_room(own, runtime):
+        if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes:
             return None
         made.append(own)
-    log = _LOG_PER_NEURON * max(shard.neurons for shard in made)
+    log = max(shard.neurons for shard in made)  # a full log is told in the burst that fills it
     spaced = all(shard.shard.spaced_ids for shard in made)
-    return tuple(
+    owned = tuple(
         replace(
             shard,
             spaced=shard.spaced if spaced else None,
@@ -461,11 +463,18 @@ def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]
         )
         for shard in made
     )
+    mail = mail_bytes(Path.PEER, len(owned), side_words(log, carries_potentials=False))
+    return owned if all(_have_room(owned, runtimes, runtime, mail) for runtime in runtimes) else None
 
 
-def _has_room(shard: PackedShard, runtime: DeviceRuntime) -> bool:
+def _have_room(
+    shards: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], runtime: DeviceRuntime, mail: int
+) -> bool:
+    """Whether a device has room for its shards, each with ``mail`` bytes of mailboxes."""
+    here = [shard for shard, place in zip(shards, runtimes, strict=True) if place is runtime]
     make_current(runtime)
-    return plan_of(shard).total_bytes <= available_bytes(runtime.memory_info()[0], shard.packed.options)
+    room = available_bytes(runtime.memory_info()[0], here[0].packed.options)
+    return sum(plan_of(shard).total_bytes + mail for shard in here) <= room
 
 
 def alike(
@@ -510,7 +519,8 @@ def alike(
 
 def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
     """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
-    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and _has_room(shard, runtime)
+    room = _have_room([shard], [runtime], runtime, 0)
+    return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and room
 
 
 def _row_words(packed: Sequence[PackedShard]) -> int:

@@ -21,7 +21,7 @@ CANDIDATES = 5
 BATCH = 6
 """Candidates counted ahead of the dynamics, where the batch path is emulated."""
 HALTED = 7
-"""1 once the log had no room for another burst; stays until the host clears it, so that no later batch runs."""
+"""Not 0 once the log had no room for another burst, of shards the first that is not done; the host clears it."""
 CLAMPED = 8
 """1 once a contribution was clamped."""
 HISTORY = 9

@@ -93,9 +93,9 @@ def make_steer(shard: ShardVariant) -> Callable[..., Any]:
 
     With an exchange the host says in ``ORIGIN`` which burst and which exchange the batch begins after, and in
     ``LAST_SLOT`` where the ring is. Where lists are kept, all shards must stop before the same burst if the log of one
-    is full: ``control[HALTED]`` is the first burst that is not done any more, or 0 (``make_agree``). An exchange in
-    which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads of a burst
-    must find the same.
+    is full: ``control[HALTED]`` is the first burst that is not done any more, or 0 (``make_agree``, ``kernels.lists``).
+    An exchange in which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads
+    of a burst must find the same.
     """
     fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays and not shard.calendar)
     one, none, half = np.uint32(1), np.uint32(0), np.uint64(32)

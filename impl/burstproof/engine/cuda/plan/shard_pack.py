@@ -37,6 +37,8 @@ _OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_poten
 """Those of them that owners of neurons have."""
 
 _LARGE = 1_000_000
+_MOST_LISTED = 1 << 32
+"""Firings of all lists that are kept, which are counted in 32 bits."""
 
 
 @dataclass(frozen=True)
@@ -227,14 +229,29 @@ def as_shard(
 
 def has_long_rows(shard: PackedShard) -> bool:
     """Whether rows of ``shard`` are too long to be sent by one team of threads, and queues can take them."""
-    return shard.packed.sizes.longest_row > LONG_ROW and shard.packed.layout.max_delay == 1
+    return _longest_row(shard) > LONG_ROW and shard.packed.layout.max_delay == 1
+
+
+def _longest_row(shard: PackedShard) -> int:
+    """Entries of the longest row that there is, which may be less than what was expected of the network."""
+    return int(np.flatnonzero(shard.lengths)[-1]) if shard.lengths.any() else 0
+
+
+def plain(shard: PackedShard) -> PackedShard:
+    """``shard`` without queues per owner."""
+    if shard.shard.queues is None:
+        return shard
+    return as_shard(shard.number, shard.sources, shard.members, shard.spaced, shard.packed, shard.lengths)
 
 
 def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> PackedShard | None:
     """``shard`` with queues per owner, if it can have them and they pay or are ``needed``."""
     packed, shape = shard.packed, shard.shard
-    palette = palette_size(packed.layout, shape.variant)
-    sizes = replace(packed.sizes, ring=packed.layout.max_delay + 1, palette=palette)
+    palette = packed.sizes.palette or palette_size(packed.layout, shape.variant)
+    ring, longest = packed.layout.max_delay + 1, _longest_row(shard)
+    sizes = replace(packed.sizes, ring=ring, palette=palette, longest_row=longest)
+    if not sizes.static_entries or shard.sources * ring >= _MOST_LISTED:
+        return None
     if shape.carries_potentials or shape.variant.count_ahead or shape.extras or not shape.fused:
         return None
     variant = with_words(replace(shape.variant, tiles=0), sizes)

@@ -36,7 +36,7 @@ class ShardVariant:
     overlapped : bool
         Each kernel of the fused form may come up while the one before it ends.
     merged : bool
-        One kernel does a whole burst (``kernels.burst``).
+        One kernel does a whole burst (``kernels.burst``), or what owners do of it (``kernels.owners``).
     row_words : int
         Words of a padded row (``padded_rows``), or 0 where rows lie behind offsets; only if ``merged``.
     exchanges : bool
