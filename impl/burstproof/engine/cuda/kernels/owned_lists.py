@@ -66,9 +66,9 @@ def make_listing_of(shard: ShardVariant) -> Callable[..., Any]:
 
     With an exchange the lists of all bursts of a train are logged, where they are kept, or that of the last one.
     """
-    log_start, one, zero = make_log_start(), np.uint32(1), np.uint32(0)
+    log_start, exchanges, one, zero = make_log_start(), shard.exchanges, np.uint32(1), np.uint32(0)
 
-    def for_itself(
+    def listing_of(
         burst: np.uint32,
         sequence: np.uint32,
         is_last: bool,
@@ -77,26 +77,17 @@ def make_listing_of(shard: ShardVariant) -> Callable[..., Any]:
         exchange: Exchange,
         turn: Turn,
     ) -> Any:
-        return Listing(burst, sequence, np.uint64(0), np.int64(-1), zero, sinks)
-
-    def for_all(
-        burst: np.uint32,
-        sequence: np.uint32,
-        is_last: bool,
-        sinks: Words,
-        steering: Steering,
-        exchange: Exchange,
-        turn: Turn,
-    ) -> Any:
-        start, may_fill, lists = np.int64(-1), zero, turn.mode == np.uint32(LISTS)
-        if lists or is_last:
-            start = log_start(steering, turn, burst)
-        if lists and not is_last:
-            may_fill = one
-        side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
+        side, start, may_fill = np.uint64(0), np.int64(-1), zero
+        if exchanges:
+            lists = turn.mode == np.uint32(LISTS)
+            side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
+            if lists or is_last:
+                start = log_start(steering, turn, burst)
+            if lists and not is_last:
+                may_fill = one
         return Listing(burst, sequence, side, start, may_fill, sinks)
 
-    return cuda.jit(device=True)(for_all if shard.exchanges else for_itself)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(listing_of)  # type: ignore[no-any-return]
 
 
 def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
@@ -106,8 +97,9 @@ def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
     """
     turns, link_to, id_of = np.uint32(lists_kept(shard.variant) - 1), make_link(), make_id_of(shard)
     store, word, near, header = link_to.store, link_to.word, link_to.near, np.uint64(HEADER_WORDS)
+    exchanges = shard.exchanges
 
-    def for_itself(
+    def list_one(
         local: np.uint32,
         place: np.uint64,
         listing: Listing,
@@ -117,28 +109,19 @@ def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
         recall: Recall,
         log: Log,
     ) -> None:
-        at = np.uint64(np.uint64(listing.burst & turns) * recall.list_room + place)
-        recall.recalled_ids[at] = chunks.chunk_ids[local]
+        if exchanges:
+            source = np.uint32(id_of(chunks.chunk_ids[local], identity))
+            told, at = word(listing.sequence, source), np.uint64(listing.side + header + place)
+            for sink in range(exchange.sinks.size):
+                store(near(exchange.sinks, listing.sinks), sink, at, told)
+            if listing.start >= np.int64(0):
+                logged = np.uint64(np.uint64(listing.start) + place)
+                log.log_ids[logged], log.log_potentials[logged] = source, chunks.chunk_potentials[local]
+        else:
+            kept = np.uint64(np.uint64(listing.burst & turns) * recall.list_room + place)
+            recall.recalled_ids[kept] = chunks.chunk_ids[local]
 
-    def for_all(
-        local: np.uint32,
-        place: np.uint64,
-        listing: Listing,
-        exchange: Exchange,
-        identity: Identity,
-        chunks: Chunks,
-        recall: Recall,
-        log: Log,
-    ) -> None:
-        source = np.uint32(id_of(chunks.chunk_ids[local], identity))
-        told, at = word(listing.sequence, source), np.uint64(listing.side + header + place)
-        for sink in range(exchange.sinks.size):
-            store(near(exchange.sinks, listing.sinks), sink, at, told)
-        if listing.start >= np.int64(0):
-            logged = np.uint64(np.uint64(listing.start) + place)
-            log.log_ids[logged], log.log_potentials[logged] = source, chunks.chunk_potentials[local]
-
-    return cuda.jit(device=True)(for_all if shard.exchanges else for_itself)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(list_one)  # type: ignore[no-any-return]
 
 
 def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
@@ -177,25 +160,14 @@ def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> C
 
 
 def make_count_owned(shard: ShardVariant, queues: OwnerQueues) -> Callable[..., Any]:
-    """``count_owned(fired, listing, steering, exchange, network, counting)``, one thread of an owner.
+    """``count_owned(fired, listing, steering, exchange, network, counting)``, one thread of an owner of a shard.
 
-    With an exchange the last owner tells all shards how many neurons have fired, and whether the log has no room for
-    another burst.
+    The last owner tells all shards how many neurons have fired, and whether the log has no room for another burst.
     """
     tell, owners, one, shift = make_tell(), np.uint64(queues.owners), np.uint64(1), np.uint64(_OWNERS_SHIFT)
     low, full = np.uint64((1 << _OWNERS_SHIFT) - 1), np.uint32(FULL_BIT)
 
-    def nobody_waits(
-        fired: np.uint32,
-        listing: Listing,
-        steering: Steering,
-        exchange: Exchange,
-        network: Network,
-        counting: Counting,
-    ) -> None:
-        return
-
-    def all_wait(
+    def count_owned(
         fired: np.uint32,
         listing: Listing,
         steering: Steering,
@@ -214,7 +186,7 @@ def make_count_owned(shard: ShardVariant, queues: OwnerQueues) -> Callable[..., 
             total = np.uint32(total | full)
         tell(exchange, listing.sinks, np.uint64(listing.side + np.uint64(COUNT_WORD)), listing.sequence, total)
 
-    return cuda.jit(device=True)(all_wait if shard.exchanges else nobody_waits)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(count_owned)  # type: ignore[no-any-return]
 
 
 def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
@@ -257,7 +229,8 @@ def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) ->
                 counted = np.uint64((np.uint64(start) << np.uint64(32)) + np.uint64(candidates))
                 before = np.uint64(cuda.atomic.add(steering.tallies, listing.burst & tally_places, counted))
                 list_place[0] = np.int64(before >> np.uint64(32))
-                count_owned(start, listing, steering, exchange, network, counting)
+                if exchanges:
+                    count_owned(start, listing, steering, exchange, network, counting)
             part = np.uint32(part + block)
 
     return cuda.jit(device=True)(add_up_owned)  # type: ignore[no-any-return]
