@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine
 
 _TRAIN = 3
-_LEAST_LOG = "burstproof.engine.cuda.host.many_devices._LOG_PER_NEURON"
+_LEAST_LOG = "burstproof.engine.cuda.host.shard_forms._LOG_PER_NEURON"
 
 
 class Course:

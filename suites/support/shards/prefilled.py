@@ -67,7 +67,7 @@ class Prefilled:
                 self._put(dict(zip(names, values, strict=True)))
             launch(runtime, kernel, grid, block, stream, values, *rest)
 
-        shape = "burstproof.engine.cuda.host.many_devices.merged_shape"
+        shape = "burstproof.engine.cuda.host.shard_forms.merged_shape"
         apart = "burstproof.engine.cuda.host.many_devices.have_devices_of_their_own"
         blocks = "burstproof.engine.cuda.host.launches.Kernels.resident"
         with ExitStack() as patches:

@@ -19,8 +19,9 @@ from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADE
 from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.many_devices import alike, fitted, kernels_of
+from burstproof.engine.cuda.host.many_devices import fitted, kernels_of
 from burstproof.engine.cuda.host.shard import DeviceShard
+from burstproof.engine.cuda.host.shard_forms import alike
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
 from burstproof.engine.cuda.host.stimulus_table import batch_table
 from burstproof.engine.cuda.host.upload import fill_shard
