@@ -175,55 +175,6 @@ def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
     assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
 
 
-GATED = (
-    MARK
-    + """
-@pytest.mark.gate('none')
-def test_timed(worker_id): assert worker_id == 'master'
-def test_other(worker_id): assert worker_id == WORKER
-def test_third(): pass
-"""
-)
-
-
-@pytest.mark.parametrize(("gate", "worker"), [("none", "gw0"), ("none", "gw7"), ("gpu", "gw0")])
-def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_then_runs_the_others_alone(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, gate: str, worker: str
-) -> None:
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
-    source = GATED.replace("WORKER", repr(worker)).replace("'none'", repr(gate))
-    root, (stage,) = checkout(source, gates=(gate,))
-    asked = ["--gpu-free"] if gate == "gpu" else []
-    code, folder, record = run((root, (replace(stage, times_gpus_only=True),)), *asked)
-    outcomes = {case.case.rpartition("::")[2]: case.outcome for case in record.cases}
-    other = Outcome.PASSED if worker == "gw0" else Outcome.FAILED
-    timed = Outcome.PASSED if gate == "none" else Outcome.SKIPPED
-    assert outcomes == {"test_other": other, "test_third": Outcome.PASSED, "test_timed": timed}
-    assert code == (ExitCode.PASS if worker == "gw0" else ExitCode.FAIL)
-    assert (record.stages[0].problem, record.stages[0].collected) == ("", 3)
-    assert len(record.invocations) == 1
-    assert gate != "none" or [*outcomes][-1] == "test_timed"
-    cases = ET.parse(folder / "junit.xml").getroot().iter("testcase")
-    assert len([*cases]) == 3
-
-
-def test_a_stage_whose_other_cases_have_results_goes_on_with_those_of_its_gate(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
-    gated = "@pytest.mark.gate('none')\n"
-    slow, timed = f"{gated}def test_slow(): time.sleep(4)\n", f"{gated}def test_timed(): pass\n"
-    source = f"{MARK}import time\n{slow}{timed}def test_other(): pass\n"
-    root, (stage,) = checkout(source, gates=("none",))
-    where = root, (replace(stage, times_gpus_only=True),)
-    _, folder, first = run(where, "--time-limit", "4")
-    assert len(first.cases) < 3
-    code, _, record = run(where, "--resume", str(folder))
-    assert (code, {case.outcome for case in record.cases}, len(record.cases)) == (ExitCode.PASS, {Outcome.PASSED}, 3)
-
-
 def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2")
     assert code == ExitCode.INVALID_ENVIRONMENT
