@@ -37,7 +37,7 @@ class Stage:
     side_by_side : bool
         Whether its cases may run in several processes at once; not where anything is timed.
     times_gpus_only : bool
-        Whether all that it times stands behind its gate: its other cases run side by side, before those.
+        Whether it times only cases behind its gate: the other cases run side by side, before those.
     extras : tuple of str
         Extras of an environment of its own. Empty: it runs in the environment whose packages follow the driver.
     """

@@ -1,4 +1,4 @@
-"""What all shards of a network have in common, so that they share kernels: queues per owner, or blocks and rows."""
+"""Chooses for all shards of a network alike how they deliver: by queues per owner, else blocks and rows of one form."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
 
 
 def make_join_lists(shard: ShardVariant) -> Callable[..., None]:
-    """``join_lists(...)``: everything that fired in the burst of the turn, as its list, which is read again."""
+    """``join_lists(...)`` copies the ids of what fired in all shards into the burst's list (``kernels.recall``)."""
     variant = shard.variant
     lists, find, link_to = make_lists(), make_find(), make_link()
     wait, keep_route, near = link_to.wait, link_to.keep, link_to.near

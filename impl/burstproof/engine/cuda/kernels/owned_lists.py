@@ -1,4 +1,4 @@
-"""Where what fired goes that owners found (``kernels.owners``): the burst's list, or the mailboxes of all shards."""
+"""Where owners (``kernels.owners``) list the neurons that fired: the burst's list, or the mailboxes of all shards."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def make_listing_of(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
-    """``list_one(local, place, listing, ...)``: the firing ``local`` of ``chunks``, at ``place`` of the burst's list.
+    """``list_one(local, place, listing, ...)`` writes entry ``local`` of ``chunks`` to ``place`` of the burst's list.
 
-    With an exchange, to all shards instead, and into the log where that takes lists.
+    With an exchange it writes to the mailboxes of all shards instead, and to the log if the burst is logged.
     """
     turns, link_to, id_of = np.uint32(lists_kept(shard.variant) - 1), make_link(), make_id_of(shard)
     store, word, near, header = link_to.store, link_to.word, link_to.near, np.uint64(HEADER_WORDS)
@@ -192,8 +192,8 @@ def make_count_owned(shard: ShardVariant, queues: OwnerQueues) -> Callable[..., 
 def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``add_up_owned(owner, first_end, candidates, ends, starts, list_place, ...)``, all threads of a block.
 
-    Of what fired in an owner's chunks, which ends at its ``ends`` from ``first_end`` on, works out where it goes:
-    ``starts`` behind ``list_place[0]`` of the burst's list.
+    Adds an owner's firings and candidates to the burst's. The firings of its chunks end at ``ends``, from ``first_end``
+    on; they go to ``starts`` behind ``list_place[0]`` of the burst's list, which it works out.
     """
     per_owner, chunk, count_chunk = queues.span // shard.chunk, shard.chunk, make_count_chunk()
     count_owned, exchanges, tally_places = make_count_owned(shard, queues), shard.exchanges, np.uint32(TALLIES - 1)
