@@ -254,8 +254,11 @@ class PoolStatistics:
 
 @contextmanager
 def observe(device_id: int) -> Iterator[PoolStatistics]:
-    """Count the requests of this thread on a device inside a ``with`` block; costs about a microsecond a request."""
-    from cupy.cuda import memory_hook
+    """Count the requests of this thread on a device inside a ``with`` block; costs about a microsecond a request.
+
+    A request is for the current device; ``device_id`` of a hook is the one on which CuPy 14 made all of its pools.
+    """
+    from cupy.cuda import memory_hook, runtime
 
     counts = PoolStatistics()
 
@@ -266,13 +269,13 @@ def observe(device_id: int) -> Iterator[PoolStatistics]:
 
         def malloc_preprocess(self, **request: int) -> None:
             """An array asks the pool."""
-            if request["device_id"] == device_id:
+            if runtime.getDevice() == device_id:
                 counts.requests += 1
                 counts.requested_bytes += request["mem_size"]
 
         def alloc_preprocess(self, **request: int) -> None:
             """The pool asks the driver."""
-            if request["device_id"] == device_id:
+            if runtime.getDevice() == device_id:
                 counts.driver_allocations += 1
                 counts.driver_bytes += request["mem_size"]
 

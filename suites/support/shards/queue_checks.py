@@ -40,6 +40,14 @@ def queues_pay() -> AbstractContextManager[object]:
         return patches.pop_all()
 
 
+def owners_of_a_warp() -> AbstractContextManager[object]:
+    """Owners have so few neurons that blocks take one after another."""
+    with ExitStack() as patches:
+        for name in ("_SHAPE", "_RECORDED_SHAPE"):
+            patches.enter_context(mock.patch(f"{_PLAN}.queues.{name}", FusedShape(32, 1)))
+        return patches.pop_all()
+
+
 def _differs(course: Course, shards: int, strategy: str, path: str = "peer", has: Has = lambda _: True) -> list[str]:
     with queues_pay():
         engine = sharded(course.network, course.options, shards, strategy, path)
@@ -85,10 +93,7 @@ def check_owners_of_neurons_that_sleep_over_shards() -> list[str]:
 def check_many_owners_over_shards() -> list[str]:
     """Blocks that take owner after owner, each of a warp's neurons."""
     course, problems = Course(cut_mix("integers", neurons=300, synapses=1500, bursts=10)), list[str]()
-    shape, recorded = (
-        mock.patch(f"{_PLAN}.queues.{name}", FusedShape(32, 1)) for name in ("_SHAPE", "_RECORDED_SHAPE")
-    )
-    with shape, recorded:
+    with owners_of_a_warp():
         for shards in (1, 2):
             problems += _differs(course, shards, "round_robin", has=_has_many_owners)
     return problems

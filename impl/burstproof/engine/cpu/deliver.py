@@ -8,14 +8,10 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Array, Computed, Counters, Ring, Rows, Scalars
 from burstproof.engine.cpu.compile import CLAMPED, KernelKey, inner_compiler
-from burstproof.engine.cpu.intrinsics import prefetch
 from burstproof.engine.cpu.queues import ALIGNED, Queues
+from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
 from burstproof.engine.cpu.synapses import make_amount
 from burstproof.engine.rules import Compiled
-
-_ROWS_AHEAD = 8
-_PREFETCHED_SYNAPSES = 512
-_LINE_BYTES = 64
 
 
 class Deliver(NamedTuple):
@@ -173,22 +169,9 @@ def _make_send_computed(key: KernelKey) -> Compiled:
     return send_computed
 
 
-def _make_fetch() -> Compiled:
-    @inner_compiler
-    def fetch(first: int, end: int, static: Rows) -> None:
-        """Ask for the beginning of a row that comes soon: rows lie anywhere in memory, waiting for each costs most."""
-        end = min(end, first + _PREFETCHED_SYNAPSES)
-        for j in range(first, end, _LINE_BYTES // static.words.itemsize):
-            prefetch(static.words, j)
-        for j in range(first, end, _LINE_BYTES // static.bins.itemsize):
-            prefetch(static.bins, j)
-
-    return fetch
-
-
 def _make_send(key: KernelKey) -> Compiled:
     static_clamps, computed_rows = key.static_clamps, key.computed
-    send_static, send_computed, fetch = _make_send_static(key), _make_send_computed(key), _make_fetch()
+    send_static, send_computed, look_ahead = _make_send_static(key), _make_send_computed(key), make_look_ahead()
 
     @inner_compiler
     def send(
@@ -210,10 +193,8 @@ def _make_send(key: KernelKey) -> Compiled:
         """
         slot, ends, last = burst % s.slots, queues.ends[part, : queues.per_thread], queues.capacity - 1
         shift = (slot + 1) % s.slots * (len(queues.regions) - 1)
-        for k in range(-_ROWS_AHEAD, count):
-            if k + _ROWS_AHEAD < count:
-                soon = np.int64(ids[k + _ROWS_AHEAD])
-                fetch(static.offsets[soon], static.offsets[soon + 1], static)
+        for k in range(-2 * ROWS_AHEAD, count):
+            look_ahead(k, count, ids, static.offsets, static.words, static.bins)
             if k < 0:
                 continue
             source = np.int64(ids[k])

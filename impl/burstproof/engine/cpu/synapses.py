@@ -6,16 +6,12 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Scalars, Static, Turn
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
-from burstproof.engine.cpu.intrinsics import prefetch
 from burstproof.engine.cpu.modes import make_change_modes
+from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 
 _BYTE_MAX = np.float32(255)
-
-_ROWS_AHEAD = 2
-_PREFETCHED_SYNAPSES = 512
-_LINE_BYTES = 64
 
 
 def _make_driven(rounded: bool) -> Compiled:
@@ -123,23 +119,10 @@ def _make_send_static(key: KernelKey) -> Compiled:
     return send_static
 
 
-def _make_fetch() -> Compiled:
-    @inner_compiler
-    def fetch(first: int, end: int, static: Static) -> None:
-        """Ask for the beginning of a row that comes soon: rows lie anywhere in memory, waiting for each costs most."""
-        end = min(end, first + _PREFETCHED_SYNAPSES)
-        for j in range(first, end, _LINE_BYTES // static.targets.itemsize):
-            prefetch(static.targets, j)
-        for j in range(first, end, _LINE_BYTES // static.contributions.itemsize):
-            prefetch(static.contributions, j)
-
-    return fetch
-
-
 def make_propagate(key: KernelKey) -> Compiled:
     """``propagate``: everything that fired contributes through all its synapses."""
     static_clamps, computed_rows = key.static_clamps, key.computed
-    fetch, send_static, send_computed = _make_fetch(), _make_send_static(key), _make_send_computed(key)
+    look_ahead, send_static, send_computed = make_look_ahead(), _make_send_static(key), _make_send_computed(key)
 
     @inner_compiler
     def propagate(
@@ -152,10 +135,10 @@ def make_propagate(key: KernelKey) -> Compiled:
         s: Scalars,
         counters: Counters,
     ) -> None:
-        for j in range(len(ids)):
-            if j + _ROWS_AHEAD < len(ids):
-                soon = np.int64(ids[j + _ROWS_AHEAD])
-                fetch(static.offsets[soon], static.offsets[soon + 1], static)
+        for j in range(-2 * ROWS_AHEAD, len(ids)):
+            look_ahead(j, len(ids), ids, static.offsets, static.targets, static.contributions)
+            if j < 0:
+                continue
             source = np.int64(ids[j])
             send_static(burst, static.offsets[source], static.offsets[source + 1], ring, static, s)
             if static_clamps and static.clamped_sources[source]:
