@@ -172,7 +172,7 @@ def test_mixed_networks_agree(way: Way) -> None:
 def test_owners_agree(name: str, neurons: int, small: bool, way: Way) -> None:
     """Queues per owner, as networks of millions of neurons have them: trains of all kinds, and a state from before.
 
-    ``small``: owners of a warp's neurons. More of what has fractions than 3000 neurons needs sums that a queue's entries do not hold.
+    ``small``: owners of a warp's neurons. Fractions among more than 3000 need sums that entries of a queue do not hold.
     """
     mix = next(mix for mix in MIXES if mix.name == name)
     course = Course(replace(mix, neurons=neurons, synapses=10 * neurons, bursts=40))
