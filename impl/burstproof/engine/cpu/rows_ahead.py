@@ -1,4 +1,4 @@
-"""Asks for the synapses of sources ahead of their turn: rows lie anywhere in memory, and waiting for each costs most."""
+"""Asks for synapses of sources ahead of their turn: rows lie anywhere in memory, and waiting for each costs most."""
 
 from __future__ import annotations
 
