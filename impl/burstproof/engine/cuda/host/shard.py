@@ -107,8 +107,7 @@ class ShardLaunches:
             if queues is None or self._mail is None:
                 return replace(calls, merged=self._merged(values))
             own = self._kernels.own(values, queues, shard.threads, overlapped)
-            join = self._kernels.spread("join_lists", self._shard.sources, _BLOCK, values, overlapped=overlapped)
-            return replace(calls, merged=own, following=(join, self._kernels.enqueue(values, queues, overlapped)))
+            return replace(calls, merged=own, following=(self._kernels.enqueue(values, queues, overlapped),))
         if self._mail is None:
             return phase_calls(self._kernels, shard, self._shard.packed, values, values, stimulus, shard.threads)
         listed = values.but(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])

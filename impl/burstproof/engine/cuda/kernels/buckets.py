@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Ids, Queues, Recall, Rows, Steering
+from burstproof.engine.cuda.args import Exchange, Fcl, Ids, Queues, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
+from burstproof.engine.cuda.kernels.latest_list import Latest, make_source_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queues import make_pack_entry, make_told, make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
 
 _AT_ONCE, _ROWS = 4, 2
@@ -35,16 +37,6 @@ def bucket_turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
     """What burst numbers are masked with for the buckets, and for their counts: half of these can be cleared."""
     buckets = lists_kept(variant)
     return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
-
-
-def make_source_at(variant: Variant) -> Callable[..., Any]:
-    """``source_at(burst, item, recall)``: what fired in ``burst``, one of the last ones."""
-    turns = np.uint32(lists_kept(variant) - 1)
-
-    def source_at(burst: np.uint32, item: np.uint32, recall: Recall) -> Any:
-        return recall.recalled_ids[np.uint64(np.uint64(burst & turns) * recall.list_room + np.uint64(item))]
-
-    return cuda.jit(device=True)(source_at)  # type: ignore[no-any-return]
 
 
 def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
@@ -214,24 +206,26 @@ def make_own_part(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(own_part)  # type: ignore[no-any-return]
 
 
-def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``put_off(burst, latest, store, kept, ...)``: the rows of the burst's list, of ``latest``, to the buckets.
+def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``put_off(burst, latest, store, kept, ...)``: the rows of the ``latest`` list, that of the burst, to the buckets.
 
     All threads of the grid call it. ``store`` is shared memory as large as the bins; ``kept[0]``, at first 0, counts
     what goes to the block's own part of the next burst's bucket, or past it.
     """
+    variant, source_of = shard.variant, make_source_of(shard)
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, queues, threads)
-    copy_out, source_at = _make_copy_out(variant, queues, threads), make_source_at(variant)
+    copy_out = _make_copy_out(variant, queues, threads)
     per_row, (_, count_turns), clamps = lists_kept(variant), bucket_turns(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
     zero, one, per_row_kept, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
 
     def put_off(
         burst: np.uint32,
-        latest: np.uint32,
+        latest: Latest,
         store: Any,
         kept: Ids,
         steering: Steering,
+        exchange: Exchange,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
@@ -242,15 +236,15 @@ def make_put_off(variant: Variant, queues: OwnerQueues, threads: int) -> Callabl
         firsts = cuda.shared.array(per_row, np.uint32)
         total = cuda.shared.array(1, np.uint32)
         thread, blocks, low = np.uint32(cuda.threadIdx.x), np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
-        while low < latest:
-            rows_here = min(np.uint32((latest - low + blocks - one) // blocks), most)
+        while low < latest.total:
+            rows_here = min(np.uint32((latest.total - low + blocks - one) // blocks), most)
             age = thread
             while age < ages:
                 places[age] = zero
                 age = np.uint32(age + block)
             own = thread
             while own < rows_here:
-                source = source_at(burst, np.uint32(low + own * blocks), recall)
+                source = source_of(burst, zero, np.uint32(low + own * blocks), latest, exchange, recall)
                 store[own] = source
                 if clamps and rows.clamped_sources[source] != 0:
                     steering.control[CLAMPED] = 1

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynam
 from burstproof.engine.cuda.kernels.enqueue import make_enqueue
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
 from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
-from burstproof.engine.cuda.kernels.lists import make_collect, make_join_lists, make_send_lists
+from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
 from burstproof.engine.cuda.kernels.modulators import make_modulate
 from burstproof.engine.cuda.kernels.owners import make_owners_burst
@@ -55,9 +55,9 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
     if variant.recalled:
         found["send_ahead"] = make_send_ahead(variant)
     if variant.queues is not None:
-        found["enqueue"] = make_enqueue(variant, shard.exchanges)
+        found["enqueue"] = make_enqueue(shard)
         if shard.exchanges:
-            return {**found, "join_lists": make_join_lists(shard)}
+            return found
     elif variant.recalled:
         found["send_recalled"] = make_send_recalled(variant)
     if variant.long_rows:

@@ -15,9 +15,11 @@ from numba.np.numpy_support import from_dtype
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Fcl, Ids, Queues, Recall, Rows, Steering, Turn
-from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off, make_source_at
+from burstproof.engine.cuda.args import Exchange, Fcl, Ids, Queues, Recall, Rows, Steering, Turn
+from burstproof.engine.cuda.exchange.words import MOST_SHARDS
+from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
+from burstproof.engine.cuda.kernels.latest_list import Latest, make_open_latest, make_source_of
 from burstproof.engine.cuda.kernels.queues import (
     amounts_of_sources,
     divides,
@@ -27,19 +29,20 @@ from burstproof.engine.cuda.kernels.queues import (
     make_sort_parts,
     parts_at_once,
 )
-from burstproof.engine.cuda.kernels.steer import make_fired_of
 from burstproof.engine.cuda.kernels.warp import WARP
 from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
 
-def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_lists(burst, lists, list_ends, ...)``: what the last ``lists`` lists deliver, into a block's bins.
+def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sort_lists(burst, lists, list_ends, latest, ...)``: what the last ``lists`` lists deliver, into a block's bins.
 
-    ``list_ends[i]`` is where the list of i bursts ago ends, counted from the latest on. All threads call it.
+    ``list_ends[i]`` is where the list of i bursts ago ends, counted from the ``latest`` on. All threads call it.
     """
+    variant = shard.variant
     clamps, offset, number = variant.clamps, variant.offset, variant.accumulator
-    part_of, source_at, scan = make_part_of(variant), make_source_at(variant), make_scan()
+    part_of, source_of, scan = make_part_of(variant), make_source_of(shard), make_scan()
     sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
     equal_length = np.uint32(variant.row_length if divides(variant) else 0)
     of_sources = amounts_of_sources(variant, queues)
@@ -50,9 +53,11 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
         burst: np.uint32,
         lists: np.uint32,
         list_ends: Ids,
+        latest: Latest,
         counts: Ids,
         bins: Any,
         steering: Steering,
+        exchange: Exchange,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
@@ -78,7 +83,7 @@ def _make_sort_lists(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
                 while item >= list_ends[age]:
                     before = list_ends[age]
                     age = np.uint32(age + one)
-                source = source_at(np.uint32(burst - age), np.uint32(item - before), recall)
+                source = source_of(burst, age, np.uint32(item - before), latest, exchange, recall)
                 firsts[own], ends[own] = part_of(source, age, rows, recall)
                 if of_sources:
                     amounts[own] = number(rows.contributions[source])
@@ -151,12 +156,9 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
     return cuda.jit(device=True)(sort_buckets)  # type: ignore[no-any-return]
 
 
-def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
-    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners.
-
-    ``joined`` lists of several shards say how long they are; else that follows from what the burst counted.
-    """
-    queues = variant.queues
+def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
+    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
+    variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
     threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
     longest, turns, count_turns = (
@@ -164,20 +166,25 @@ def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
         np.uint32(lists_kept(variant) - 1),
         bucket_turns(variant)[1],
     )
-    fired_of, scan, empty_bins = make_fired_of(), make_scan(), make_empty_bins(variant, queues, threads)
-    sort_lists, sort_buckets = _make_sort_lists(variant, queues, threads), _make_sort_buckets(variant, queues, threads)
-    put_off = make_put_off(variant, queues, threads)
+    open_latest, scan, empty_bins = make_open_latest(shard), make_scan(), make_empty_bins(variant, queues, threads)
+    sort_lists, sort_buckets = _make_sort_lists(shard, queues, threads), _make_sort_buckets(variant, queues, threads)
+    put_off = make_put_off(shard, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
     bins_kept, lists, warps = queues.owners, variant.recalled, max(1, threads // WARP)
+    shards = MOST_SHARDS if shard.exchanges else 1
     entry_kind, all_owners = from_dtype(np.dtype(variant.queued)), np.uint32(queues.owners)
     one, zero, block = np.uint32(1), np.uint32(0), np.uint32(threads)
 
-    def enqueue(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn) -> None:
+    def enqueue(
+        steering: Steering, exchange: Exchange, recall: Recall, rows: Rows, fcl: Fcl, queue: Queues, turn: Turn
+    ) -> None:
         bins = cuda.shared.array(0, entry_kind)
         counts = cuda.shared.array(bins_kept, np.uint32)
         list_ends = cuda.shared.array(lists, np.uint32)
         totals = cuda.shared.array(warps, np.uint32)
         kept = cuda.shared.array(1, np.uint32)
+        shard_counts = cuda.shared.array(shards, np.uint32)
+        routes = cuda.shared.array(shards, np.uint64)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         own = thread
@@ -190,7 +197,7 @@ def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
             return
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
         lists_read, waiting = longest, zero
-        latest = recall.recalled_counts[burst & turns] if joined else fired_of(steering.tallies, burst)
+        latest = open_latest(burst, shard_counts, routes, steering, exchange, recall, turn)
         coming = np.uint32(burst + one)
         if puts_off:
             waiting = queue.bucket_counts[coming & count_turns]
@@ -198,14 +205,11 @@ def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
                 lists_read = zero
             else:
                 waiting = zero
-        if cuda.grid(1) == 0:
-            if not joined:
-                recall.recalled_counts[burst & turns] = latest
-            if puts_off:
-                queue.bucket_counts[burst & count_turns] = zero
+        if puts_off and cuda.grid(1) == 0:
+            queue.bucket_counts[burst & count_turns] = zero
         own = thread
         while own < lists_read:
-            length = zero if puts_off else latest
+            length = zero if puts_off else latest.total
             if own > zero:
                 length = recall.recalled_counts[np.uint32(burst - own) & turns]
             list_ends[own] = length
@@ -214,10 +218,10 @@ def make_enqueue(variant: Variant, joined: bool = False) -> Callable[..., None]:
             kept[0] = zero
         cuda.syncthreads()
         if puts_off:
-            put_off(burst, latest, bins, kept, steering, recall, rows, fcl, queue)
+            put_off(burst, latest, bins, kept, steering, exchange, recall, rows, fcl, queue)
         if lists_read > zero:
             scan(list_ends, lists_read, totals)
-            sort_lists(burst, lists_read, list_ends, counts, bins, steering, recall, rows, fcl, queue)
+            sort_lists(burst, lists_read, list_ends, latest, counts, bins, steering, exchange, recall, rows, fcl, queue)
         if puts_off:
             sort_buckets(coming, waiting, kept[0], counts, bins, fcl, queue)
         empty_bins(one, counts, bins, queue, fcl)

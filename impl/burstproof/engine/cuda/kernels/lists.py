@@ -19,19 +19,16 @@ from burstproof.engine.cuda.args import (
     Ids,
     Log,
     Longs,
-    Recall,
     Rows,
     Steering,
-    Turn,
 )
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
-from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, INDEX, ORIGIN, SLOT, START
+from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import lists_kept
 
 
 @cache
@@ -166,40 +163,3 @@ def make_collect(shard: ShardVariant) -> Callable[..., None]:
             control[COUNT] = np.int64(total)
 
     return collect
-
-
-def make_join_lists(shard: ShardVariant) -> Callable[..., None]:
-    """``join_lists(...)`` copies the ids of what fired in all shards into the burst's list (``kernels.recall``)."""
-    variant = shard.variant
-    lists, find, link_to = make_lists(), make_find(), make_link()
-    wait, keep_route, near = link_to.wait, link_to.keep, link_to.near
-    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-    turns, one, half = np.uint32(lists_kept(variant) - 1), np.uint32(1), np.uint64(32)
-
-    def join_lists(steering: Steering, exchange: Exchange, recall: Recall, turn: Turn) -> None:
-        report, inboxes = steering.report, exchange.inboxes
-        counts = cuda.shared.array(MOST_SHARDS, np.uint32)
-        routes = cuda.shared.array(MOST_SHARDS, np.uint64)
-        if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
-            keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
-        let_next_start()
-        wait_for_last()
-        if report[INDEX] != np.int64(turn.place):
-            return
-        origin = np.uint64(report[ORIGIN])
-        burst = np.uint32(np.uint32(origin) + turn.place + one)
-        sequence = np.uint32(np.uint32(origin >> half) + turn.place + one)
-        halt = np.int64(burst) + np.int64(1)
-        total, first = lists(sequence, halt, steering.control, exchange, counts)
-        base = np.uint64(np.uint64(burst & turns) * recall.list_room)
-        item = np.uint32(cuda.grid(1))
-        while item < total:
-            box, place = find(item, counts)
-            at = np.uint64(first + np.uint64(place))
-            source = wait(near(inboxes, routes), box, at, sequence, exchange)
-            recall.recalled_ids[np.uint64(base + np.uint64(item))] = source
-            item = np.uint32(item + np.uint32(cuda.gridsize(1)))
-        if cuda.grid(1) == 0:
-            recall.recalled_counts[burst & turns] = total
-
-    return join_lists

@@ -332,7 +332,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     """``burst(...)``: one burst but for its sending, as ``kernels.burst`` does it; a block takes an owner.
 
     While it takes the queue of the next one, it puts what fired of the last one into the burst's list, or tells it to
-    all shards, which join their lists then (``kernels.lists``).
+    all shards (``kernels.latest_list``).
     """
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
