@@ -136,7 +136,8 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
 
 def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
-    most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
+    wide = amounts_of_sources(variant, queues) or variant.offset_bits > 32
+    most = _MOST_WIDE_PARTS if wide else _MOST_PARTS
     per_window = _FILLED * threads * _per_thread(variant, queues) / queues.part
     windows = max(1, int(most / per_window))
     return max(1, min(int(windows * per_window), most))
@@ -174,17 +175,35 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
 
 
+def _short_parts(queues: OwnerQueues) -> bool:
+    return queues.part < WARP
+
+
+def _head_shift(queues: OwnerQueues) -> int:
+    """A part is noted for every so many places, as a power of two: at most as many as a part has entries."""
+    return max(1, queues.part).bit_length() - 1
+
+
+def _noted_places(variant: Variant, queues: OwnerQueues, threads: int) -> int:
+    """Numbers of shared memory in which ``note`` of ``make_find`` writes parts down."""
+    if divides(variant):
+        return 1
+    if _short_parts(queues):
+        return threads * _per_thread(variant, queues)
+    return 2 * parts_at_once(variant, queues, threads)
+
+
 def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
     """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
 
-    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on; for short parts
-    ``note``, which all threads call first, writes it down for all places from ``base`` on.
+    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on. All threads call
+    ``note`` first. It writes down the parts of all places from ``base`` on, where parts are short; else, at the first
+    ``base``, the parts of places that are about a part apart, as many as there is room for; beyond, they are sought.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
-    widest, length = (
-        np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1)),
-        np.uint32(max(1, variant.row_length)),
-    )
+    widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
+    most, length = np.uint32(_noted_places(variant, queues, threads)), np.uint32(max(1, variant.row_length))
+    shift, last_of_head = np.uint32(_head_shift(queues)), np.uint32((1 << _head_shift(queues)) - 1)
 
     def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """The part of a place follows from its number."""
@@ -202,14 +221,33 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + block)
         cuda.syncthreads()
 
+    def note_heads(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        if base > zero:
+            return
+        part = np.uint32(cuda.threadIdx.x)
+        while part < parts:
+            first = zero
+            if part > zero:
+                first = ends[np.uint32(part - one)]
+            head = np.uint32(np.uint32(first + last_of_head) >> shift)
+            after = min(most, np.uint32(np.uint32(ends[part] + last_of_head) >> shift))
+            while head < after:
+                part_of[head] = np.uint16(part)
+                head = np.uint32(head + one)
+            part = np.uint32(part + block)
+        cuda.syncthreads()
+
     def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(part_of[np.uint32(place - base)])
 
     def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(place // length)
 
-    def sought(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        if part == zero:
+    def headed(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        head = np.uint32(place >> shift)
+        if head < most:
+            part = max(part, np.uint32(part_of[head]))
+        elif part == zero:
             step = widest
             while step > zero:
                 if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
@@ -221,10 +259,8 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
 
     if divides(variant):
         made = note_nothing, divided
-    elif queues.part < WARP:
-        made = note_all, noted
     else:
-        made = note_nothing, sought
+        made = (note_all, noted) if _short_parts(queues) else (note_heads, headed)
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
@@ -462,8 +498,8 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
     load_window = make_load_window(variant, queues, threads, whole)
     put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
-    empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
-    places = threads * per_thread if short else 1
+    empty_bins = make_empty_bins(variant, queues, threads)
+    places = 1 if whole else _noted_places(variant, queues, threads)
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     all_of_thread = np.uint32((1 << per_thread) - 1)
 
