@@ -122,6 +122,12 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     assert str(plan.total_bytes) in text
 
 
+@pytest.mark.requirement("BE-9")
+def test_a_synthetic_network_may_follow_plan(door: Door) -> None:
+    synthetic = ("--synthetic", "20K", "--json")
+    assert door("info", "--plan", *synthetic).document == door("info", *synthetic).document
+
+
 @pytest.mark.requirement("BE-9", "BE-12")
 def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:
     """In the words of a run's record; the CPU has no choice."""
