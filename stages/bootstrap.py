@@ -18,6 +18,9 @@ from stages.signals import Interrupted, call
 NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
+USAGE = 4
+"""Exit code of wrong usage, as the runner has it."""
+
 INTERRUPTED = 130
 """Exit code after a signal that ends a run, as nox has it."""
 
@@ -26,6 +29,15 @@ SPREAD = ("-n", "2", "--dist", "loadfile")
 
 LARGER_PLANS = ("--thorough", "--nightly")
 """Arguments that ask for more than the quick plan."""
+
+OF_SESSIONS = frozenset(
+    f"--{name}"
+    for name in (
+        *("base", "explain", "first", "gpu-free", "nightly", "only", "out", "resume", "run", "runs", "strict"),
+        *("targets", "thorough", "time-limit", "workers"),
+    )
+)
+"""Options of what the sessions run; nox has none of them."""
 
 IMPORTS = "suites/harness/test_imports.py"
 """The contract of imports, which the linters do not know."""
@@ -38,6 +50,11 @@ def start(root: Path, arguments: Sequence[str]) -> int:
     be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment. A signal that
     ends a run (:mod:`stages.signals`) ends what was started here first.
     """
+    misplaced = [one for one in _split(arguments)[0] if one.partition("=")[0] in OF_SESSIONS]
+    if misplaced:
+        hint = f"put the runner's options after --: python3 noxfile.py -s SESSION -- {' '.join(misplaced)}"
+        print(f"noxfile: error: nox has no option {misplaced[0]}; {hint}", file=sys.stderr)
+        return USAGE
     try:
         return _start(root, arguments)
     except Interrupted:
@@ -77,7 +94,7 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
     """Carry out the asked sessions without nox, in this environment, and say so."""
     print(f"noxfile: {reason}; running in the current environment ({sys.executable})", file=sys.stderr, flush=True)
     before, after = _split(arguments)
-    parser = argparse.ArgumentParser(prog="noxfile.py")
+    parser = argparse.ArgumentParser(prog="noxfile.py", allow_abbrev=False)
     parser.add_argument("-s", "-e", "--session", "--sessions", nargs="+", action="extend", default=[])
     options, _ = parser.parse_known_args(before)
     worst = 0
@@ -86,7 +103,7 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
             planned = session_commands(session, after)
         except KeyError:
             print(f"noxfile: no session {session!r}", file=sys.stderr)
-            return 4
+            return USAGE
         for command in planned:
             status = call([sys.executable, "-m", *command], root)
             worst = worst or status

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from burstproof.door import refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.parsing import ExactParser
 from reports.judge.targets import load_targets
 from reports.judge.verdict import exit_code
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH
@@ -29,11 +30,12 @@ TO_BE_CONTINUED = 75
 """Exit code of a sitting whose time was over before the plan was; EX_TEMPFAIL of sysexits.h."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(ExactParser):
     """A parser whose usage errors are ours, with exit code 4."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message, where=self.prog.removeprefix(PROGRAM).strip() or None, cure="See --help.")
+        where = self.prog.removeprefix(PROGRAM).strip() or None
+        raise InputError(message, where=where, cure=f"{self.hint(message)}See --help.")
 
 
 def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> int:
@@ -105,7 +107,7 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _parser(plan: Sequence[Stage]) -> argparse.ArgumentParser:
+def _parser(plan: Sequence[Stage]) -> _Parser:
     spread = ", ".join(stage.name for stage in plan if stage.side_by_side or stage.times_gpus_only)
     parser = _Parser(prog=PROGRAM, description="The staged test plan.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -63,7 +63,7 @@ def carry_out(root: Path, base: Path, out: Path, runs: int, options: Sequence[st
     """Run both sides in turns and compare; return the comparison's exit code."""
     planned = turns(base, root, out, runs)
     for number, turn in enumerate(planned, 1):
-        print(f"run {number} of {len(planned)}: {turn.side}", flush=True)
+        print(f"run {number} of {len(planned)}: {turn.side}, the GPU-free part of {STAGE}", flush=True)
         measure(turn, call)
     sides = ([f"--{side}", *(str(turn.folder) for turn in planned if turn.side == side)] for side in ("base", "new"))
     files = ["--out", str(out / PAGE), "--markdown", str(out / SUMMARY)]

@@ -21,6 +21,7 @@ from reports.judge.verdict import case_verdict, exit_code, stage_verdict
 from reports.store import standing_of, targets_of
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
+from stages.gating import GPU_FREE_REASON
 from stages.plan import Stage
 from stages.progress import Progress
 from stages.run_folder import NOT_RUN
@@ -120,8 +121,11 @@ def _why_not_0(record: RunRecord) -> list[str]:
     """Say why a run in which nothing failed ends with exit code 3."""
     if exit_code(record) is not ExitCode.INVALID_ENVIRONMENT:
         return []
-    closed = [stage.stage for stage in record.stages if stage.stage in record.asked and not stage.gate_open]
-    why = f"asked for by name, and the gate is closed: {', '.join(closed)}" if closed else "nothing ran"
+    closed = [stage for stage in record.stages if stage.stage in record.asked and not stage.gate_open]
+    names = ", ".join(stage.stage for stage in closed)
+    why = f"asked for by name, and the gate is closed: {names}" if closed else "nothing ran"
+    if closed and all(stage.gate_reason == GPU_FREE_REASON for stage in closed):
+        why = f"of {names} only the GPU-free part was asked for, and ran"
     return [f"Exit code {ExitCode.INVALID_ENVIRONMENT:d}: {why}."]
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from hardware.gates import GATE_NAMES, Gate
 from stages.plan import NO_GATE
 
-GPU_FREE_REASON = "asked for GPU-free run"
+GPU_FREE_REASON = "a GPU-free run was asked for"
 
 
 def machine_gates() -> Mapping[str, Gate]:

@@ -5,7 +5,6 @@ An error that nobody foresaw means that the command could not judge: exit code 2
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -15,21 +14,26 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import NoReturn, TextIO, cast
 
 from burstproof.errors import BurstproofError, ExitCode, InputError, visible
+from burstproof.parsing import ExactParser
+from burstproof.termination import Terminated
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it (128 + SIGINT)."""
+
+TERMINATED = 143
+"""Exit code after SIGTERM, as shells have it (128 + SIGTERM)."""
 
 PIPE_CLOSED = 141
 """Exit code when the reader of standard output went away, as shells have it (128 + SIGPIPE)."""
 
 
-class UsageParser(argparse.ArgumentParser):
+class UsageParser(ExactParser):
     """Exits with the project's usage code, 4, where argparse says 2."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and exit."""
         self.print_usage(sys.stderr)
-        self.exit(int(ExitCode.USAGE), f"error: {message}\n")
+        self.exit(int(ExitCode.USAGE), f"error: {message}. {self.hint(message)}See {self.prog} --help\n")
 
 
 def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> int:
@@ -41,7 +45,8 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
     -------
     int
         That of the command; of ``ExitCode`` that of an error of the package, 3 for a machine that lacks memory or space
-        or refuses a file, 2 for an error that nobody foresaw; 130 interrupted, 141 the reader is gone.
+        or refuses a file, 2 for an error that nobody foresaw; 130 interrupted, 141 the reader is gone, 143 ended by
+        SIGTERM.
     """
     try:
         with visible_output() if plain else nullcontext():
@@ -53,6 +58,8 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
     except BrokenPipeError:
         _silence_stdout()
         return PIPE_CLOSED
+    except Terminated:
+        return _fail(program, "ended by SIGTERM", TERMINATED)
     except KeyboardInterrupt:
         return _fail(program, "interrupted", INTERRUPTED)
     except MemoryError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -38,9 +38,12 @@ EXTENSIONS = {
 }
 """Kind of a file by its extension."""
 
+WRITTEN = tuple(extension for extension, kind in EXTENSIONS.items() if kind is not Kind.GENOME)
+"""Extensions of files that can be written: no genome can be had back from a network."""
 
-def kind_of(path: Path, where: str) -> Kind:
-    """Kind of the file at ``path``.
+
+def kind_of(path: Path, where: str, allowed: Iterable[str] = EXTENSIONS) -> Kind:
+    """Kind of the file at ``path``; the error of another extension names those that are ``allowed``.
 
     Raises
     ------
@@ -51,7 +54,27 @@ def kind_of(path: Path, where: str) -> Kind:
     for extension, kind in EXTENSIONS.items():
         if name.endswith(extension):
             return kind
-    raise InputError("unknown extension", where=where, got=str(path), allowed=", ".join(EXTENSIONS))
+    raise InputError("unknown extension", where=where, got=str(path), allowed=", ".join(allowed))
+
+
+def kind_to_write(path: Path, where: str) -> Kind:
+    """Kind of the file that is to be written as ``path``.
+
+    Raises
+    ------
+    InputError
+        Another extension, or that of a genome, which cannot be had back from a grown network.
+    """
+    kind = kind_of(path, where, WRITTEN)
+    if kind is Kind.GENOME:
+        raise InputError(
+            "a genome cannot be made from a network",
+            where=where,
+            got=str(path),
+            allowed=", ".join(WRITTEN),
+            cure="Keep the genome it was grown from",
+        )
+    return kind
 
 
 @dataclass(frozen=True)
@@ -155,30 +178,17 @@ def synthetic_source(
 
 
 def write_network(path: Path, kind: Kind, network: Network) -> None:
-    """Write ``network`` as a connectome or a network file, replaced in one step.
-
-    Raises
-    ------
-    InputError
-        ``kind`` is a genome, which cannot be had back from a grown network.
-    """
+    """Write ``network`` as a file of ``kind``, see ``kind_to_write``, replaced in one step."""
     if kind is Kind.CONNECTOME:
         from burstproof.network.files.connectome import write_connectome
 
         write_connectome(path, network)
-    elif kind is Kind.NETWORK:
+    else:
         from burstproof.engine.fixed_point import plan_fixed_point
         from burstproof.engine.options import EngineOptions
         from burstproof.network.files.bpnet import save_network
 
         save_network(path, network.replace(fixed_point=plan_fixed_point(network, EngineOptions())))
-    else:
-        raise InputError(
-            "a genome cannot be made from a network",
-            got=str(path),
-            allowed=".connectome, .bpnet",
-            cure="Keep the genome it was grown from",
-        )
 
 
 def load(path: str | os.PathLike[str], *, apply_flags: bool = False) -> Network:
@@ -255,7 +265,7 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
         The file cannot be written, or cannot hold a value.
     """
     file = Path(path)
-    write_network(file, kind_of(file, "path"), network)
+    write_network(file, kind_to_write(file, "path"), network)
 
 
 def synthetic(neurons: int, synapses_per_neuron: int, seed: int = 0, **laws: Any) -> Network:

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from reports.store import load_run
-from stages import bootstrap
+from stages import bootstrap, compare
+from stages.command import _parser
 from stages.driver import Driver, ask_driver, choose, find_package_set
 from stages.plan import STAGES
 
@@ -139,6 +140,27 @@ def test_stages_pass_resume_and_explain_on(tmp_path: Path) -> None:
         ["-m", "stages", "run", "--resume", "RUN"],
     ]
     assert load_noxfile(tmp_path, "stages", "virtualenv", "--explain")["runs"] == [["-m", "stages", "run", "--explain"]]
+
+
+def test_options_of_a_session_before_the_dashes_are_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """nox would answer with the whole of its usage; without nox the option would be ignored."""
+    started: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "call", lambda command, root=ROOT: started.append(list(command)) or 0)
+    assert bootstrap.start(ROOT, ["-s", "stages", "--explain"]) == 4
+    assert bootstrap.start(ROOT, ["--no-venv", "-s", "stages", "--time-limit=9"]) == 4
+    said = capsys.readouterr().err
+    assert "put the runner's options after --: python3 noxfile.py -s SESSION -- --explain" in said
+    assert "-- --time-limit=9" in said
+    assert not started
+    assert bootstrap.start(ROOT, ["--no-venv", "-s", "stages", "--", "--explain"]) == 0
+    assert started
+
+
+def test_the_options_of_the_sessions_are_those_of_their_parsers() -> None:
+    runner, side = (*_parser(STAGES).commands["run"]._actions, *compare._parser()._actions), {"-h", "--help"}
+    assert {name for action in runner for name in action.option_strings} - side == bootstrap.OF_SESSIONS
 
 
 def test_one_stage_passes_its_arguments_on(tmp_path: Path) -> None:

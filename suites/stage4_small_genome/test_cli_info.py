@@ -122,6 +122,26 @@ def test_the_plan_lists_every_buffer_without_a_device(door: Door, monkeypatch: p
     assert str(plan.total_bytes) in text
 
 
+@pytest.mark.requirement("BE-9")
+def test_a_synthetic_network_may_follow_plan(door: Door) -> None:
+    synthetic = ("--synthetic", "20K", "--json")
+    assert door("info", "--plan", *synthetic).document == door("info", *synthetic).document
+
+
+@pytest.mark.requirement("BE-9")
+def test_a_network_that_the_host_cannot_hold_names_what_the_command_can_do(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only Python can have it made on the device; a plan can be scaled."""
+
+    def full(*_: object) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("burstproof.network.synthetic.build._synthesize", full)
+    assert_one_error(door("info", "--plan", "--synthetic", "20K"), 3, "2000000 synapses", "Plan a smaller one")
+    assert_one_error(door("run", "--synthetic", "20K"), 3, "from Python, CudaEngine.from_spec makes them on the device")
+
+
 @pytest.mark.requirement("BE-9", "BE-12")
 def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:
     """In the words of a run's record; the CPU has no choice."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from burstproof.engine.precision import PRECISION_NAMES, Precision
 from burstproof.engine.profile import FEAGI_2_6, PROFILES
@@ -16,34 +14,22 @@ from burstproof.engine.registry import backend_names
 from burstproof.engine.sharded.partition import STRATEGIES
 from burstproof.errors import InputError, shortened
 from burstproof.network.synthetic.kinds import KINDS
+from burstproof.parsing import ExactParser
 from burstproof.version import __version__
 
+NO_FILE = object()
+"""What ``--plan`` holds where no file follows it: the network is named by another option."""
 
-class Parser(argparse.ArgumentParser):
+SPLITTING = ("--shards", "--multi-gpu", "--num-gpus", "--strategy")
+"""Options of ``run`` that split a network."""
+
+
+class Parser(ExactParser):
     """A parser that raises ``InputError`` (exit code 4) instead of leaving with argparse's 2."""
 
-    commands: Mapping[str, Parser] = {}
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As argparse has it, but a command refuses what it does not know itself, and so names its own help."""
-        known, unknown = super().parse_known_args(args, namespace)
-        if unknown and not self.commands:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
-        return known, unknown
-
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found, with the nearest option where one is unknown."""
-        raise InputError(message, cure=f"{self._nearest(message)}See {self.prog} --help")
-
-    def _nearest(self, message: str) -> str:
-        unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        if unknown is None:
-            return ""
-        known = re.findall(r"--[\w-]+", "".join(one.format_help() for one in (self, *self.commands.values())))
-        if unknown[1] in known:
-            return "Write it after the command. "
-        near = difflib.get_close_matches(unknown[1], known, n=1)
-        return f"Did you mean {near[0]}? " if near else ""
+        """Raise what argparse found, with a hint where a word is unknown."""
+        raise InputError(message, cure=f"{self.hint(message)}See {self.prog} --help")
 
 
 def named_file(text: str) -> Path:
@@ -84,6 +70,15 @@ def _size(text: str) -> int:
     return int(size)
 
 
+class _NoShards(argparse.Action):
+    """Refuses an option that splits a network, where a plan is asked for."""
+
+    def __call__(self, parser: object, namespace: object, values: object, option_string: str | None = None) -> NoReturn:
+        """Say what is planned, and where to read on."""
+        cure = "Leave it out; docs/sharding.md says what a GPU of several needs"
+        raise InputError("info plans for a whole network on one device", where=option_string, cure=cure)
+
+
 def build_parser() -> Parser:
     """The parser of the whole command."""
     parser = Parser(prog="burstproof", description="The FEAGI burst engine on CPU, CUDA and WGPU, exact to the bit.")
@@ -96,7 +91,6 @@ def build_parser() -> Parser:
     _add_info(commands.add_parser("info", help="what this machine can run, and the effective configuration"))
     _add_train(commands.add_parser("train", help="train a small GPT on the characters of a text"))
     _add_compile(commands.add_parser("compile", help="CUDA C++ to machine code without a GPU, and what it needs"))
-    parser.commands = commands.choices
     return parser
 
 
@@ -141,7 +135,7 @@ def _add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str, str]) -> None:
+def _add_sources(parser: Parser, title: str, *files: tuple[str, str]) -> argparse._ArgumentGroup:
     """Options that name a network: files, or sizes."""
     group = parser.add_argument_group(title)
     for name, what in files:
@@ -152,6 +146,7 @@ def _add_sources(parser: argparse.ArgumentParser, title: str, *files: tuple[str,
     rate = _Bounded(float, 0.0, 1.0)
     group.add_argument("--rate", type=rate, metavar="R", help="share of the neurons that fire (default: 0.01)")
     _add_reading(parser)
+    return group
 
 
 def _add_run(parser: Parser) -> None:
@@ -298,11 +293,13 @@ def _add_firing_rate(parser: Parser) -> None:
 
 
 def _add_info(parser: Parser) -> None:
-    _add_sources(
+    group = _add_sources(
         parser,
-        "what a network needs, on --backend cuda by default; no device is touched",
-        ("--plan", "genome, connectome or network: its memory, buffer by buffer"),
+        "what a network needs, on --backend cuda by default; touches no device, takes up to 25 bytes a synapse here",
     )
+    what = "memory of a genome, connectome or network, buffer by buffer; without FILE, of --synthetic"
+    group.add_argument("--plan", nargs="?", const=NO_FILE, type=named_file, metavar="FILE", help=what)
+    parser.add_argument(*SPLITTING, nargs="?", action=_NoShards, help=argparse.SUPPRESS)
     _add_firing_rate(parser)
     _add_config(parser)
     _add_common(parser)

@@ -11,10 +11,10 @@ from burstproof.cli.idle import refuse_idle
 from burstproof.cli.notes import note_lines, notes_in
 from burstproof.cli.progress import task
 from burstproof.cli.sources import read_source, reading_of
-from burstproof.errors import ExitCode, InputError
+from burstproof.errors import ExitCode
 from burstproof.network.files.paths import check_input, check_output
 from burstproof.network.model import Network
-from burstproof.sources import Kind, Source, kind_of, write_network
+from burstproof.sources import Kind, Source, kind_of, kind_to_write, write_network
 
 
 def convert(options: argparse.Namespace) -> ExitCode:
@@ -24,11 +24,7 @@ def convert(options: argparse.Namespace) -> ExitCode:
     network is named on standard error.
     """
     source, target = options.source, options.target
-    source_kind, target_kind = kind_of(source, "IN"), kind_of(target, "OUT")
-    if target_kind is Kind.GENOME:
-        raise InputError(
-            "a genome cannot be made from a network", where="OUT", got=str(target), allowed=".connectome, .bpnet"
-        )
+    source_kind, target_kind = kind_of(source, "IN"), kind_to_write(target, "OUT")
     check_input(source, "IN")
     check_output(target, "OUT", [source])
     refuse_idle(options, source=source_kind)

@@ -20,7 +20,7 @@ from burstproof.engine.features.support import MODELLED, NOTHING, Section
 from burstproof.engine.machine import Machine
 from burstproof.engine.registry import BACKENDS
 from burstproof.engine.select import consider
-from burstproof.errors import ExitCode
+from burstproof.errors import ExitCode, InputError
 from burstproof.user_cache import cache_folder
 from burstproof.version import __version__
 
@@ -33,12 +33,19 @@ def info(options: argparse.Namespace) -> ExitCode:
     if options.plan is not None or options.synthetic is not None:
         return plan(options)
     refuse_idle(options, source=None)
-    none = "none: no engine is started"
-    refuse_idle(argparse.Namespace(threads=options.threads, firing_rate=options.firing_rate), backend=none, asked=none)
+    _refuse_unplanned(options)
     config = configuration_of(options)
     document = describe(config, this_machine())
     print(json.dumps(document, indent=1) if options.json else _as_text(document))
     return ExitCode.PASS
+
+
+def _refuse_unplanned(options: argparse.Namespace) -> None:
+    """Refuse what only the plan of a network takes into account."""
+    for option, given, default in (("--threads", options.threads, 0), ("--firing-rate", options.firing_rate, None)):
+        if given != default:
+            cure = "Add --plan FILE or --synthetic N"
+            raise InputError("no plan was asked for, so it does nothing here", where=option, got=given, cure=cure)
 
 
 def describe(config: Configuration, machine: Machine) -> dict[str, Any]:

@@ -25,7 +25,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         0 done, 1 a trace or a random case disagrees, 2 an error that nobody foresaw, 3 this machine lacks what was
-        asked for, 4 an input or the usage is wrong, 130 interrupted, 141 the reader of standard output is gone.
+        asked for, 4 an input or the usage is wrong, 130 interrupted, 141 the reader of standard output is gone,
+        143 ended by SIGTERM.
     """
     _accept_any_character()
     return guarded("burstproof", lambda: _dispatch(argv))

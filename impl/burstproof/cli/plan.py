@@ -18,7 +18,9 @@ from burstproof.engine.buffers import total_bytes
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.registry import AUTO, planned
-from burstproof.errors import ExitCode
+from burstproof.errors import ExitCode, OutOfMemoryError
+from burstproof.network.model import Network
+from burstproof.sources import Source
 
 DEFAULT_BACKEND = "cuda"
 """Backend whose memory is planned unless the command line names one."""
@@ -32,7 +34,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
     config = configuration_of(options)
     backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
     refuse_idle(options, backend=backend, asked=backend)
-    network = read_source(source, reading_of(options), bars=not options.json)
+    network = _network(source, options)
     settings = engine_options(options, config, FEAGI_2_6)
     devices = ask_cuda().devices if backend == "cuda" else ()
     here = next((one for one in devices if one.number == config.cuda.device_id), None)
@@ -56,6 +58,15 @@ def plan(options: argparse.Namespace) -> ExitCode:
     }
     print(json.dumps(document, indent=1) if options.json else _as_text(document))
     return ExitCode.PASS
+
+
+def _network(source: Source, options: argparse.Namespace) -> Network:
+    """The network of ``source``; one that this machine cannot hold has another cure here than in a run."""
+    try:
+        return read_source(source, reading_of(options), bars=not options.json)
+    except OutOfMemoryError as error:
+        cure = "Plan a smaller one: what a network needs grows in proportion"
+        raise OutOfMemoryError(error.problem, where=source.where, got=error.got, cure=cure) from None
 
 
 def _as_text(document: dict[str, Any]) -> str:

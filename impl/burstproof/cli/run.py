@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ from burstproof.network.files.paths import check_output
 from burstproof.network.model import Network
 from burstproof.sources import Source
 from burstproof.split import Split, reshard, split_of
+from burstproof.termination import raising_terminated
 
 CHUNK_BURSTS = 256
 """Bursts between two looks at what fired; bounds the memory of a run that is not recorded."""
@@ -87,7 +88,7 @@ def run(options: argparse.Namespace) -> ExitCode:
     exchange = exchange_of(options)
     try:
         prepared = together(exchange, lambda: _prepare(options, exchange))
-        with ending_all_ranks(exchange), prepared.engine, _naming_the_checkpoint(prepared.checkpoints):
+        with _in_order(exchange), prepared.engine, _naming_the_checkpoint(prepared.checkpoints):
             times_s = _go(prepared, options, exchange)
             end = prepared.engine.state()
             if exchange.rank > 0:
@@ -105,8 +106,18 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 
 @contextmanager
+def _in_order(exchange: Exchange) -> Iterator[None]:
+    """Within it, what ends this process is told: to the other ranks, or SIGTERM to a single process's own code.
+
+    Of a rank that SIGTERM ends its guard tells (``engine.cluster.launch``).
+    """
+    with raising_terminated() if exchange.ranks == 1 else nullcontext(), ending_all_ranks(exchange):
+        yield
+
+
+@contextmanager
 def _naming_the_checkpoint(checkpoints: Checkpoints) -> Iterator[None]:
-    """Within it, an interruption says from which burst and how the run can be continued."""
+    """Within it, an interruption or SIGTERM says from which burst and how the run can be continued."""
     try:
         yield
     except KeyboardInterrupt:

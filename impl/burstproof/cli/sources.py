@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
+from burstproof.cli.arguments import NO_FILE
 from burstproof.cli.idle import refuse_idle
 from burstproof.cli.progress import task
-from burstproof.errors import InputError
+from burstproof.errors import InputError, NetworkError
 from burstproof.network.files.paths import check_input
 from burstproof.network.grow.blueprint import GenomePolicy
 from burstproof.network.model import Network
@@ -43,7 +44,7 @@ def source_of(options: argparse.Namespace) -> Source:
         "FILE": ("input", None),
     }
     read = {option: (getattr(options, name, None), kind) for option, (name, kind) in named.items()}
-    given = [(option, value, kind) for option, (value, kind) in read.items() if value is not None]
+    given = [(option, value, kind) for option, (value, kind) in read.items() if value not in (None, NO_FILE)]
     if len(given) != 1:
         raise InputError(
             "name one genome, connectome or network, or a synthetic one",
@@ -53,7 +54,7 @@ def source_of(options: argparse.Namespace) -> Source:
     option, value, kind = given[0]
     if kind is Kind.SYNTHETIC:
         refuse_idle(options, source=kind)
-        return synthetic_source(value, options.synapses, options.rate, options.seed, options.kind or UNIFORM)
+        return _synthetic_source(options)
     found = kind_of(value, option)
     if kind is not None and found is not kind:
         raise InputError(
@@ -62,6 +63,26 @@ def source_of(options: argparse.Namespace) -> Source:
     check_input(value, option)
     refuse_idle(options, source=found)
     return Source(value.name, found, value)
+
+
+_OPTIONS = {
+    "kind": "--kind",
+    "SyntheticSpec.neurons": "--synthetic",
+    "SyntheticSpec.synapses_per_neuron": "--synapses",
+    "SyntheticSpec.firing_rate": "--rate",
+    "SyntheticSpec.seed": "--seed",
+}
+"""Options by what the errors of synthetic networks call their values."""
+
+
+def _synthetic_source(options: argparse.Namespace) -> Source:
+    """The synthetic network of the options; an error names the option that it is about."""
+    kind = options.kind or UNIFORM
+    try:
+        return synthetic_source(options.synthetic, options.synapses, options.rate, options.seed, kind)
+    except NetworkError as error:
+        where = _OPTIONS.get(error.where or "", error.where)
+        raise NetworkError(error.problem, where=where, got=error.got, allowed=error.allowed, cure=error.cure) from None
 
 
 def read_source(source: Source, reading: Reading, *, bars: bool = True) -> Network:

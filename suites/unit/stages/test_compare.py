@@ -105,9 +105,11 @@ def test_wrong_use_is_answered(checkout: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["--base", "absent", "--out", str(tmp_path / "out")], checkout) == 4
     assert "git rev-parse" in capsys.readouterr().err
     assert main(["--out", str(tmp_path)], checkout) == 4
-    with pytest.raises(SystemExit) as ended:
-        main(["--runs", "2"], checkout)
-    assert ended.value.code == 4
+    for wrong, said in ((["--runs", "2"], "fewer than"), (["--stric"], "Did you mean --strict?")):
+        with pytest.raises(SystemExit) as ended:
+            main(wrong, checkout)
+        assert ended.value.code == 4
+        assert said in capsys.readouterr().err
 
 
 def test_an_interrupted_comparison_leaves_no_worktree(

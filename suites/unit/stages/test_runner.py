@@ -185,6 +185,15 @@ def test_a_named_stage_with_a_closed_gate_exits_3(checkout: Checkout, capsys: py
     assert said[-1] == "Exit code 3: asked for by name, and the gate is closed: stage2."
 
 
+def test_a_named_stage_whose_gpu_free_part_was_asked_for_says_so(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, _ = run(checkout(GOOD, GOOD, gates=("none", "gpu")), "stage2", "--gpu-free")
+    assert code == ExitCode.INVALID_ENVIRONMENT
+    said = capsys.readouterr().out.splitlines()
+    assert said[-1] == "Exit code 3: of stage2 only the GPU-free part was asked for, and ran."
+
+
 @pytest.mark.thorough("seconds")
 def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, record = run(checkout(MARK + "def test_it(): pytest.skip('no board')"))
@@ -199,6 +208,7 @@ def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.C
         ("run", "stage9"),
         ("run", "--only", "stage9"),
         ("run", "--bogus"),
+        ("run", "stage1", "--gpu-fre"),
         ("run", "--workers", "0"),
         ("run", "--workers=-3"),
         ("walk",),
@@ -215,6 +225,17 @@ def test_usage_errors_exit_4_and_leave_nothing(
     assert main(arguments, root, plan) == ExitCode.USAGE
     assert not (root / "runs").exists()
     assert capsys.readouterr().err.startswith("stages: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [(("run", "--explian"), "--explain"), (("run", "--gpu-fre"), "--gpu-free"), (("rnu",), "run")],
+)
+def test_a_slip_is_answered_with_what_may_have_been_meant(
+    checkout: Checkout, arguments: tuple[str, ...], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments, *checkout(GOOD)) == ExitCode.USAGE
+    assert f"Did you mean {meant}? See --help." in capsys.readouterr().err
 
 
 def test_an_environment_without_the_tools_exits_3(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket", str(final))
     temporary = final.with_name(f".{final.name[:200]}.{secrets.token_hex(8)}.part")
     with _removed_if_terminated(temporary):
-        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         try:
+            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
             with os.fdopen(descriptor, "wb") as stream:
                 yield stream
                 stream.flush()

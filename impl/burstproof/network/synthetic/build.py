@@ -149,7 +149,7 @@ def synthesize(spec: SyntheticSpec) -> Network:
             f"the synapses of this network do not fit the host's memory: {error}",
             where="synthesize",
             got=f"{synapses} synapses, at least {8 * synapses} bytes",
-            cure="Ask for fewer neurons or synapses, or generate them on the device",
+            cure="Ask for fewer neurons or synapses; from Python, CudaEngine.from_spec makes them on the device",
         ) from error
 
 
