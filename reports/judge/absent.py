@@ -12,6 +12,7 @@ _OF_MACHINE = ("device", "gpus", "cpu_ghz")
 """Conditions that the machine does not meet, whatever is run on it."""
 
 _FAMILIES = {
+    "stage1": ("kernel.registers_over", "kernel.spills_over"),
     "stage5": ("accuracy.", "parity."),
     "stage7": ("shard.", "scaling.", "link.", "rank.", "capacity."),
 }
