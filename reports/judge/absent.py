@@ -47,8 +47,8 @@ def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
 
 def why_absent(target: Target, record: RunRecord) -> str:
     """Why the run has no figure for a goal: one reason for all that lack the same."""
-    if target.not_judged:
-        return target.not_judged
+    if target.not_judged or target.source == OWN:
+        return _why_unjudged(target, record.measurements)
     name = stage_of_target(target)
     stage = next((one for one in record.stages if one.stage == name), None)
     if stage is None:

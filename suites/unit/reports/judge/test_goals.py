@@ -97,11 +97,12 @@ def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[
     record = load_run(folder)
     rows = goal_rows(record)
     measured = [row for row in rows if row.is_measured]
+    reasons = sum(len(found) > 1 for _, found in open_goals(rows))
     assert 20 < len(measured) < len(rows) - 20
     for said in ("\n".join(closing(record, tmp_path)), printed(capsys, "goals", folder)):
         assert all(row.row in said for row in measured)
         assert all(f"not measured: {why}" in said for why, _ in open_goals(rows))
-        assert len(re.findall(r"^ *\d+ goals not measured: ", said, re.MULTILINE)) == 3
+        assert len(re.findall(r"^ *\d+ goals not measured: ", said, re.MULTILINE)) == reasons >= 3
     every = printed(capsys, "goals", folder, "--all")
     assert all(row.row in every for row in rows)
 
