@@ -321,6 +321,14 @@ def test_a_ratio_on_an_impossible_base_and_a_figure_of_a_broken_case_are_not_mis
     assert "met, not counted, goal ≤ 5 ms" in page
 
 
+def test_a_users_goal_says_what_it_lacks_and_no_stage() -> None:
+    """Nobody knows which stage measures what a user names."""
+    own = replace(next(one for one in load_targets() if one.measurement == "burst.latency"), id="mine", source="own")
+    empty = replace(record_of(14.8), cases=(), judgements=(), stages=())
+    (row,) = goal_rows(empty, [replace(own, measurement="mine.size")])
+    assert row.absent == "nothing here measures it"
+
+
 def test_goals_of_equal_name_are_told_apart() -> None:
     names = [row.row for row in goal_rows(replace(record_of(14.8), cases=(), judgements=()))]
     assert len(set(names)) == len(names)
