@@ -13,11 +13,12 @@ from burstproof.errors import BurstproofError, ExitCode, InputError
 from burstproof.network.files.atomic import make_folder
 from reports import compared, html
 from reports.compared import describe, describe_across, describe_history, markdown, strict_text
+from reports.judge.absent import idle_lines
 from reports.judge.across import across
 from reports.judge.compare import Comparison, compare
 from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
-from reports.judge.goals import goal_lines, goal_rows, goal_table, idle_lines
+from reports.judge.goals import goal_lines, goal_rows
 from reports.judge.judging import targets_sha256
 from reports.judge.summary import first_line
 from reports.judge.targets import load_targets
@@ -79,7 +80,7 @@ def _goals(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     targets = targets_of(options.run if options.run.is_dir() else options.run.parent)
     rows = goal_rows(record, targets)
-    print("\n".join(goal_table(rows) if options.all else goal_lines(rows)))
+    print("\n".join(goal_lines(rows, every=options.all)))
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
 

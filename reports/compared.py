@@ -20,6 +20,9 @@ MARKDOWN_LINES = 30
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _THERMOMETER = {Kind.LIMIT: "limits of the machine", Kind.PEER: "other people's code"}
 _ROWS = 20
+_ROUNDING = 0.005
+"""By how much a change and that of the figures shown beside it may differ, as a logarithm, before it is said."""
+
 _NAMED = 12
 _MARKDOWN_ROWS = 12
 _PAGE_ROWS = 25
@@ -72,16 +75,26 @@ def change_text(row: Row) -> str:
 
 
 def interval_text(row: Row) -> str:
-    """The interval of the change, or nothing."""
+    """The interval of the change, and what the figures shown beside it differ by where that is not the change."""
+    return "; ".join(filter(None, (_interval(row), _as_shown(row))))
+
+
+def _interval(row: Row) -> str:
     interval = row.difference.interval
     if interval is None:
         return ""
     if 0.5 < row.difference.ratio < 2.0:
-        wide = interval.low < 0.3 or interval.high > 3.0
-        ends = [f"{end:.3g}{_TIMES}" if wide else _share(end) for end in (interval.low, interval.high)]
-        return f"{ends[0]} to {ends[1]}"
+        return f"{_share(interval.low)} to {_share(interval.high)}"
     factors = sorted(1.0 / end if row.difference.ratio < 1.0 else end for end in (interval.low, interval.high))
     return f"{factors[0]:.3g}{_TIMES} to {factors[1]:.3g}{_TIMES}"
+
+
+def _as_shown(row: Row) -> str:
+    """Empty where it is the change: of runs in turns, a drift over the session is taken out of that."""
+    shown, ratio = row.shown_ratio, row.difference.ratio
+    if not (0.5 < ratio < 2.0 and shown > 0.0) or abs(math.log(shown / ratio)) < _ROUNDING:
+        return ""
+    return f"{_share(shown)} as shown"
 
 
 def _share(ratio: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.braces import braced
+from reports.judge.decided import told
+from reports.judge.plausible import more_than_linear
 from reports.judge.statistics import interval_of
 from reports.judge.targets import Target, load_targets
 from reports.judge.verdict import FLOOR_CONDITION, worst
@@ -76,7 +78,7 @@ def measurement_rows(record: RunRecord, targets: Sequence[Target] | None = None)
     for judged in record.judgements:
         target, judgement = known.get(judged.target), judged.judgement
         text = target.limit_text if target else judged.target
-        limit = Limit(judgement.verdict, target, text, units.typeset(judgement.text))
+        limit = Limit(judgement.verdict, target, text, units.typeset(told(judgement)))
         limits.setdefault((judged.case, judged.index), []).append(limit)
     return tuple(
         _row(case, measurement, tuple(limits.get((case.case, index), ())))
@@ -115,13 +117,17 @@ def _value(measurement: Measurement) -> str:
 
 
 def _note(measurement: Measurement) -> str:
-    whole = measurement.aggregate
+    whole, said = measurement.aggregate, _sentences(measurement.note, more_than_linear(measurement))
     if whole is None:
-        return measurement.note
+        return said
     least, greatest = (units.readable(end, measurement.unit) for end in (whole.least, whole.greatest))
     span = f"all {least}" if whole.least == whole.greatest else f"{least} to {greatest}"
     kept = f"Stands for the {whole.count} figures of its test function, {span}; all passed, the others are not kept."
-    return f"{measurement.note.rstrip('. ')}. {kept}" if measurement.note else kept
+    return _sentences(said, kept)
+
+
+def _sentences(first: str, second: str) -> str:
+    return f"{first.rstrip('. ')}. {second}" if first and second else first or second
 
 
 def _interval(measurement: Measurement) -> str:

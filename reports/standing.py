@@ -31,7 +31,7 @@ def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
         return ""
     machine = machine_of(record)
     known = [_of_stage(run) for run in sorted(baselines, key=lambda run: run.started_utc, reverse=True)]
-    known = [run for run in known if run.run_id != record.run_id and run.measurements]
+    known = [run for run in known if run.origin != record.origin and run.measurements]
     own = [run for run in known if machine.same_machine(machine_of(run))]
     of_class = [run for run in known if machine.same_class(machine_of(run))]
     for base in (*own, *of_class):

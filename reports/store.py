@@ -203,6 +203,8 @@ def write_baseline(folder: Path, record: RunRecord) -> Path:
 def load_run(path: Path) -> RunRecord:
     """Read the record of a run folder or a baseline, given as the folder or as the file.
 
+    What lies in a folder of baselines is called by its own folder: the run may have had a name that says nothing there.
+
     Raises
     ------
     InputError
@@ -225,7 +227,8 @@ def load_run(path: Path) -> RunRecord:
         raise InputError(f"not a record: {error}", where=str(file)) from error
     record = loads(text, where=str(file))
     _check_attachments(file.parent, record)
-    return record
+    folder = file.resolve().parent
+    return replace(record, run_id=folder.name) if folder.parent.name == BASELINES.name else record
 
 
 def missing_attachments(folder: Path, record: RunRecord) -> tuple[str, ...]:

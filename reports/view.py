@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.evidence import Evidence, evidence_of
-from reports.judge.decided import Counts, decided_targets, stage_counts
-from reports.judge.goals import GoalRow, goal_rows, goal_tally, open_goals, unjudged
+from reports.judge.absent import unjudged
+from reports.judge.bases import settled
+from reports.judge.decided import Counts, decided_targets, stage_counts, told
+from reports.judge.goals import GoalRow, goal_rows, goal_tally, open_goals
 from reports.judge.rightness import rightness
 from reports.judge.summary import Summary, first_line, remarks, summarise
 from reports.judge.targets import Target, load_targets
@@ -179,7 +181,7 @@ class View:
 
 def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> View:
     """Compute everything the report shows, with the targets of the checkout where none are given."""
-    known = load_targets() if targets is None else tuple(targets)
+    known, record = load_targets() if targets is None else tuple(targets), settled(record)
     rows = trace(record)
     summary = summarise(record, rows)
     every = measurement_rows(record, known)
@@ -302,7 +304,7 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
         for judged in record.judgements_of(case.case):
             if judged.judgement.verdict is not Verdict.PASS:
                 source = f" [target {judged.target}]" if judged.target else ""
-                reasons.append(f"{judged.measurement}: {units.typeset(judged.judgement.text)}{source}")
+                reasons.append(f"{judged.measurement}: {units.typeset(told(judged.judgement))}{source}")
         found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
     findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
     return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))

@@ -12,9 +12,10 @@ from typing import TextIO
 
 from burstproof.errors import ExitCode, visible
 from hardware.gates import Gate
+from reports.judge.absent import idle_lines
 from reports.judge.contention import busy
-from reports.judge.decided import decided_targets, stage_counts
-from reports.judge.goals import goal_lines, goal_rows, idle_lines
+from reports.judge.decided import decided_targets, stage_counts, told
+from reports.judge.goals import goal_lines, goal_rows
 from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
@@ -198,7 +199,7 @@ def _not_passed(record: RunRecord) -> list[str]:
         verdict = case_verdict(case, record.judgements_of(case.case))
         if verdict in _BAD:
             bad = [one for one in record.judgements_of(case.case) if one.judgement.verdict in _BAD]
-            texts = [f"{one.measurement}: {one.judgement.text}" for one in bad]
+            texts = [f"{one.measurement}: {told(one.judgement)}" for one in bad]
             why = "; ".join(filter(None, [case.reason[:300], *texts]))
             found.setdefault((verdict.value, why), []).append(case.case)
     return [f"  {verdict} {_and_more(cases)}: {why}" for (verdict, why), cases in found.items()]

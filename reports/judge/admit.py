@@ -10,6 +10,7 @@ from pathlib import Path
 
 from burstproof.errors import InputError
 from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
+from reports.judge.bases import settled
 from reports.judge.judging import targets_sha256
 from reports.judge.targets import Status, Target, load_targets, parse_targets
 from reports.judge.verdict import FLOOR_CONDITION, judge_cases
@@ -205,9 +206,14 @@ def _judged_again(record: RunRecord, targets: Sequence[Target] | None) -> Iterat
     """Where judging the raw samples again does not give what the record says."""
     if targets is None:
         return
-    said = {_place(one): one.judgement for one in record.judgements}
+    thinned = bool(record.thinned_from)
+    said = {_place(one): one.judgement for one in settled(record).judgements}
     again = {_place(one): one.judgement for one in judge_cases(record.cases, targets)}
-    other = [f"{place[2]} [{place[3]}]" for place in {**said, **again} if not _same(said.get(place), again.get(place))]
+    other = [
+        f"{place[2]} [{place[3]}]"
+        for place in {**said, **again}
+        if not _same(said.get(place), again.get(place), thinned=thinned)
+    ]
     if other:
         count = units.counted(len(other), "figure")
         yield f"judging the samples again decides otherwise of {count}: {_first(other)}"
@@ -217,18 +223,27 @@ def _place(judged: JudgedMeasurement) -> tuple[str, int, str, str]:
     return judged.case, judged.index, judged.measurement, judged.target
 
 
-def _same(said: Judgement | None, again: Judgement | None) -> bool:
-    """Whether a judgement came out again: figures to nine digits, limits where they are stated, not the wording."""
+def _same(said: Judgement | None, again: Judgement | None, *, thinned: bool) -> bool:
+    """Whether a judgement came out again: figures to nine digits, limits where they are stated, not the wording.
+
+    A thinned record has fewer samples, of five digits, than its intervals came from: of these nothing is asked, and
+    whether one straddles the limit may differ.
+    """
     if said is None or again is None or (said.limits is not None and said.limits != again.limits):
         return False
-    return _decided(said) == _decided(again)
+    if thinned and ReasonCode.INTERVAL_STRADDLES_LIMIT in (said.reason_code, again.reason_code):
+        return _figures(said, thinned=True) == _figures(again, thinned=True)
+    return _decided(said, thinned=thinned) == _decided(again, thinned=thinned)
 
 
-def _decided(judgement: Judgement) -> tuple[object, ...]:
-    interval = judgement.interval
+def _decided(judgement: Judgement, *, thinned: bool) -> tuple[object, ...]:
+    return judgement.verdict, judgement.reason_code, *_figures(judgement, thinned=thinned)
+
+
+def _figures(judgement: Judgement, *, thinned: bool) -> tuple[str | None, ...]:
+    interval = None if thinned else judgement.interval
     figures = [judgement.value, *((interval.low, interval.high) if interval else ())]
-    shown = tuple(None if figure is None else f"{figure:.9g}" for figure in figures)
-    return judgement.verdict, judgement.reason_code, judgement.unit, shown
+    return judgement.unit, *(None if figure is None else f"{figure:.9g}" for figure in figures)
 
 
 def _first(texts: Sequence[str]) -> str:

@@ -77,6 +77,7 @@ class Side:
 class Row:
     """One measurement: old and new for people, the difference, and whether it is confirmed.
 
+    ``shown_ratio`` is that of ``new`` to ``old``; the difference has one of its own, without the session's drift.
     ``also`` holds what else was derived from the same measurement: the rate that belongs to a time.
     """
 
@@ -89,6 +90,7 @@ class Row:
     confirmed: bool
     is_counted: bool
     timed: bool
+    shown_ratio: float
     also: tuple[str, ...] = ()
 
     @property
@@ -258,7 +260,7 @@ def _relation(runs: Sequence[RunRecord]) -> Relation:
 
 def _variation(base: Side, new: Side, relation: Relation, history: Sequence[RunRecord]) -> Variation:
     """What the runs of the machine, or of its class, have been seen to vary by; without ``history``, nothing."""
-    known = {run.run_id: run for run in (*history, *base.runs, *new.runs)}.values()
+    known = {run.origin: run for run in (*history, *base.runs, *new.runs)}.values()
     if relation is Relation.SAME:
         mine = [run for run in known if base.machine.same_machine(machine_of(run))]
         return seen_variation(mine, "this machine")
@@ -294,10 +296,13 @@ class _Judge:
         if lower is None and found.change in (Change.FASTER, Change.SLOWER):
             found = replace(found, change=Change.UNKNOWN, reason="changed; nothing says which way is better")
         centres = [self._centres(side, key, unit) for side in (self._base, self._new)]
-        before, after = (units.readable(middle(values), unit) for values in centres)
+        middles = [middle(values) for values in centres]
+        before, after = (units.readable(value, unit) for value in middles)
+        shown = middles[1] / middles[0] if middles[0] else math.nan
         timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
         confirmed = counted and self._one_machine
-        return Row(key, thermometer_kind(new.measurement), before, after, found, lower, confirmed, counted, timed)
+        kind = thermometer_kind(new.measurement)
+        return Row(key, kind, before, after, found, lower, confirmed, counted, timed, shown)
 
     def _centres(self, side: Side, key: Key, unit: str) -> list[float]:
         found = [run[key] for run in side.figures if key in run]
@@ -329,7 +334,7 @@ class _Judge:
             ratio = middle(new) / middle(old)
             return Difference(Change.UNKNOWN, ratio, None, reason="the runs of the two sides were not taken in turns")
         found = runs_difference(*sides, tolerance=self._noise, lower_is_better=lower)
-        return replace(found, reason=f"{len(old)} and {len(new)} runs in turns")
+        return replace(found, reason=f"{len(old)} and {len(new)} runs in turns, a drift over the session taken out")
 
     def _of_one_pair(self, key: Key, ratio: float, lower: bool) -> Difference:
         known = self._variation.limit(key)

@@ -6,21 +6,21 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from reports.judge.absent import why_absent
+from reports.judge.bases import settled
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
 from reports.judge.targets import (
     DEFAULTS,
-    OWN,
     Other,
     Target,
     later_goals,
     load_targets,
     meets,
-    mismatch,
 )
 from reports.judge.verdict import WORST_FIRST
 from reports.values import units
-from reports.values.judgement import JudgedMeasurement
+from reports.values.judgement import JudgedMeasurement, ReasonCode
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import RunRecord
 
@@ -30,7 +30,7 @@ HERE = "this run"
 
 _RESIDENT = "device-resident"
 HEADS = ("figure", "best other", "goal", "measured", "floor", "share", "verdict")
-_NAME_WIDTH = 70
+_NAME_WIDTH = 60
 """A longer name has a line of its own, above its figures."""
 
 _READING = (
@@ -45,9 +45,9 @@ _SAME_WORK = ("neurons", "synapses_per_neuron", "firing_rate", "kind", "connecti
 
 _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
-_OF_MACHINE = ("device", "gpus", "cpu_ghz")
-"""Conditions that the machine does not meet, whatever is run on it."""
 _OF_NO_ACCOUNT = "met by a figure that counts for nothing"
+_NOT_COUNTED = "met, not counted"
+_MET = (Verdict.PASS.value, Verdict.MARGINAL.value)
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
 """A judgement and what was judged."""
@@ -81,7 +81,8 @@ class GoalRow:
     sources : str
         Where the figures of others come from, for every one of them.
     doubt : str
-        Why the figure counts for nothing: its case failed, or its result was found to be wrong.
+        Why the figure counts for nothing: its case failed, its result was found to be wrong, or it is a ratio that
+        rests on an impossible figure.
     absent : str
         Why there is no figure.
     earlier : str
@@ -124,6 +125,11 @@ class GoalRow:
         return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
 
     @property
+    def word(self) -> str:
+        """The verdict as it is shown: a figure that met its goal and counts for nothing did not miss it."""
+        return _NOT_COUNTED if self.doubt and self.of_figure in _MET else self.verdict
+
+    @property
     def is_measured(self) -> bool:
         """Whether this run has a figure for the goal."""
         return self.verdict != NOT_MEASURED
@@ -135,6 +141,7 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     Latencies come first, of these those for GPUs; of several figures the worst counts. A goal that a later one replaced
     is there only where the run has no figure for the later one, and says so.
     """
+    record = settled(record)
     measurements = record.by_place
     judged: dict[str, list[_Judged]] = {}
     for one in record.judgements:
@@ -146,7 +153,7 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     return tuple(
         replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id)))
         if found
-        else replace(_named(target), absent=_why_absent(target, record))
+        else replace(_named(target), absent=why_absent(target, record))
         for target, found in goals
     )
 
@@ -158,42 +165,6 @@ def open_goals(rows: Iterable[GoalRow]) -> tuple[tuple[str, tuple[GoalRow, ...]]
         if not row.is_measured:
             found.setdefault(row.absent, []).append(row)
     return tuple((why, tuple(members)) for why, members in sorted(found.items(), key=lambda item: -len(item[1])))
-
-
-def unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
-    """Targets that no measurement of the run was held against, and why."""
-    used, measurements = {judged.target for judged in record.judgements}, record.measurements
-    unused = (target for target in targets if target.id not in used)
-    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
-
-
-def idle_lines(record: RunRecord, targets: Iterable[Target]) -> list[str]:
-    """A line for each target of a user that judged nothing: its name or a condition may be misspelt."""
-    own = [target for target in targets if target.source == OWN]
-    return [f"Your target {target.id} judged nothing: {why}." for target, why in unjudged(record, own)]
-
-
-def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
-    """The reason given by the measurement that came closest to the target's conditions."""
-    if target.not_judged:
-        return target.not_judged
-    names = list(target.conditions)
-    reasons = [mismatch(m, target) for m in measurements if m.name == target.measurement]
-    if not reasons:
-        return "nothing here measures it"
-    return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
-
-
-def _why_absent(target: Target, record: RunRecord) -> str:
-    """Why the run has no figure for a goal: one reason for all that lack the same."""
-    measurements = record.measurements
-    of_gpu = target.conditions.get("backend") == "cuda"
-    closed = [stage.gate_reason for stage in record.stages if not stage.gate_open]
-    if of_gpu and closed and not any(m.conditions.get("backend") == "cuda" for m in measurements):
-        return closed[0]
-    reason = _why_unjudged(target, measurements)
-    of_machine = target.not_judged or any(reason.startswith(f"{name} ") for name in _OF_MACHINE)
-    return reason if of_machine else f"no case of this {record.plan} run measures it"
 
 
 def _earlier(later: Target | None) -> str:
@@ -208,9 +179,9 @@ def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Ta
     return sorted(goals, key=lambda t: (t.measurement not in _GOALS_OF, t.conditions.get("backend") != "cuda"))
 
 
-def goal_lines(rows: Sequence[GoalRow]) -> list[str]:
-    """The goals as text: the table of those measured, and a line for each reason why others were not."""
-    table = goal_table([row for row in rows if row.is_measured])
+def goal_lines(rows: Sequence[GoalRow], *, every: bool = False) -> list[str]:
+    """The goals as text: those measured, or all, in a table, how many were met, and why others were not measured."""
+    table = goal_table([row for row in rows if every or row.is_measured])
     tally = [goal_tally(rows)] if table else []
     return (
         table + tally + [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
@@ -249,7 +220,7 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
     beside = row.other_from == HERE and not row.is_latency
     measured = row.measured if beside or not row.against_other else f"{row.measured} ({row.against_other})"
     other = noted(row.other, "" if row.other_from == HERE else row.other_from)
-    cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.verdict, row.doubt)
+    cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.word, row.doubt)
     figures = tuple(cell or "-" for cell in cells)
     name = noted(f"{row.row} ({row.worst_of})" if row.worst_of else row.row, row.earlier)
     return [(name, *figures)] if len(name) <= _NAME_WIDTH else [(name,), ("", *figures)]
@@ -312,7 +283,8 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
     if beside:
         row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from=HERE), value
-    doubt = doubts.about(decided.case, measurement)
+    failed = doubts.about(decided.case, measurement)
+    without_base = decided.judgement.reason_code is ReasonCode.BASE_IMPOSSIBLE
     floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
@@ -323,9 +295,9 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
-        verdict=Verdict.FAIL.value if doubt else decided.judgement.verdict.value,
+        verdict=Verdict.FAIL.value if failed else decided.judgement.verdict.value,
         of_figure=decided.judgement.verdict.value,
-        doubt=doubt,
+        doubt=failed or (decided.judgement.text if without_base else ""),
     )
 
 

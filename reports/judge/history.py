@@ -119,9 +119,21 @@ def _of_machine(machine: Machine, runs: Sequence[RunRecord]) -> MachineHistory:
 
 
 def _run_line(run: RunRecord) -> RunLine:
-    scope = f"{run.plan} plan, {', '.join(run.asked) or 'all stages'}"
     commit = run.environment.git_commit[:8] + ("+" if run.environment.git_dirty else "")
-    return RunLine(run.run_id, run.started_utc, commit or "unknown", scope, run_verdict(run).value)
+    return RunLine(run.run_id, run.started_utc, commit or "unknown", _scope(run), run_verdict(run).value)
+
+
+def _scope(run: RunRecord) -> str:
+    """What ran: the stages asked for, or, of a run without an end, those that have a case, each whole or a part."""
+    if run.finished_utc and not any(stage.problem for stage in run.stages):
+        return f"{run.plan} plan, {', '.join(run.asked) or 'all stages'}"
+    with_cases = {case.stage for case in run.cases}
+    ran = [
+        f"a part of {stage.stage}" if stage.problem else stage.stage
+        for stage in run.stages
+        if stage.stage in with_cases
+    ]
+    return f"a part of the {run.plan} plan: {', '.join(ran) or 'nothing'}"
 
 
 def _trend(key: Key, entries: Sequence[tuple[RunRecord, Figure]], variation: Variation) -> Trend:

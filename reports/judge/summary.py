@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from reports.judge.bases import settled
 from reports.judge.contention import busy, in_doubt
 from reports.judge.decided import Decided, decided_targets, size, target_counts
+from reports.judge.plausible import more_than_linear
 from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace
 from reports.judge.verdict import case_verdict, run_verdict
 from reports.values import units
@@ -79,6 +81,7 @@ class Summary:
 
 def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summary:
     """Count a run; ``rows`` saves tracing twice."""
+    record = settled(record)
     verdicts = [(case, case_verdict(case, record.judgements_of(case.case))) for case in record.cases]
     skipped = [case for case, verdict in verdicts if verdict is Verdict.SKIPPED]
     others = [case for case in skipped if not is_left_out(case)]
@@ -191,6 +194,10 @@ def _remarks(record: RunRecord) -> Iterable[str]:
     others = [f"{stage.stage} ({text})" for stage in record.stages if (text := busy(stage))]
     if others:
         yield f"The machine was busy with other work, so timings may be too slow: {_few(others)}."
+    many = [one for one in record.measurements if more_than_linear(one)]
+    if many:
+        figures = [f"{one.name} {units.readable(one.figure or 0.0, one.unit)}" for one in many]
+        yield f"More than linear, which shows that the base is slow, not that the many are fast: {_few(figures)}."
     if len(record.invocations) > 1:
         starts = [f"{one.started_utc}, {' '.join(stages_of(record, one)) or 'no stage'}" for one in record.invocations]
         yield f"{len(record.invocations)} starts of the runner contributed: {_few(starts)}."

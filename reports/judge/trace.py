@@ -131,6 +131,8 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[
     for stage in (planned[name] for name in requirement.stages if name not in with_cases):
         if stage.problem or not stage.gate_open:
             return f"no case; {stage.stage}: {stage.problem or stage.gate_reason}"
+    if requirement.gap:
+        return f"a known gap of the repository, no fault of this run: {requirement.gap}"
     return f"{units.counted(len(bearing), 'case')} bear on it, none proves it" if bearing else "no case bears on it"
 
 

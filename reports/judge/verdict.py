@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import Enum, auto
 
 from burstproof.errors import ExitCode, InputError
+from reports.judge.bases import without_base
 from reports.judge.statistics import median_interval
 from reports.judge.targets import Comparison, Target, match
 from reports.values import units
@@ -88,17 +89,20 @@ def _limits(target: Target, floor: float | None) -> Limits:
 def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = None) -> tuple[JudgedMeasurement, ...]:
     """Judge every measurement of ``cases`` against every target that matches it.
 
-    A measurement without a target is listed only if it is missing, not finite or faster than its floor.
+    A measurement without a target is listed only if it is missing, not finite or faster than its floor. A ratio of a
+    case with a figure faster than its floor is an ERROR.
     """
-    judged = []
+    judged: list[JudgedMeasurement] = []
     for case in cases:
+        of_case = []
         for index, measurement in enumerate(case.measurements):
             matching: tuple[Target | None, ...] = match(measurement, targets)
             for target in matching or (None,):
                 judgement = judge(measurement, target)
                 if target is not None or judgement.verdict is not Verdict.PASS:
                     name = target.id if target else ""
-                    judged.append(JudgedMeasurement(case.case, index, measurement.name, name, judgement))
+                    of_case.append(JudgedMeasurement(case.case, index, measurement.name, name, judgement))
+        judged += without_base(case, of_case)
     return tuple(judged)
 
 
@@ -265,8 +269,17 @@ def _in_band(value: float, target: Target) -> bool:
 
 
 def _by(value: float, target: Target) -> str:
-    bound = target.high if value >= target.high else target.low
+    much = missed_by(value, target.low, target.high)
+    return f" by {much}" if much else ""
+
+
+def missed_by(value: float, low: float, high: float) -> str:
+    """By how much ``value`` is beyond a bound: the share of the bound that it lies above or below it, or the factor.
+
+    A share below a factor of two, ``29.3 %`` for 1.344 against 1.9 at least; empty where there is neither.
+    """
+    bound = high if value >= high else low
     if bound <= 0.0 or value <= 0.0:
         return ""
     factor = max(value / bound, bound / value)
-    return f" by {100.0 * (factor - 1.0):.1f} %" if factor < 2.0 else f" by a factor of {factor:.1f}"
+    return f"{100.0 * abs(value / bound - 1.0):.1f} %" if factor < 2.0 else f"a factor of {factor:.1f}"

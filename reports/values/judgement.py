@@ -22,6 +22,7 @@ class ReasonCode(Enum):
     UNIT_MISMATCH = "unit-mismatch"
     FASTER_THAN_FLOOR = "faster-than-floor"
     NEAR_FLOOR = "near-floor"
+    BASE_IMPOSSIBLE = "base-impossible"
 
 
 @dataclass(frozen=True)

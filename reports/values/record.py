@@ -186,6 +186,11 @@ class RunRecord:
         return seal_of(self.digests) if self.digests else ""
 
     @property
+    def origin(self) -> tuple[str, str]:
+        """What a run and the baseline that was made of it share, and no other run has: when it began, and where."""
+        return self.started_utc, str(self.hardware.get("gpus", ""))
+
+    @property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every measurement, in the order of the cases."""
         return tuple(measurement for case in self.cases for measurement in case.measurements)

@@ -15,11 +15,15 @@ _FILE = Path(__file__).parents[1] / "requirements.toml"
 
 @dataclass(frozen=True)
 class Requirement:
-    """One row of the contract: permanent id, one line of text, the stages that are to prove it."""
+    """One row of the contract: permanent id, one line of text, the stages that are to prove it.
+
+    ``gap`` says what the suites lack to prove it, whatever is run; empty where they have all.
+    """
 
     id: str
     text: str
     stages: tuple[str, ...]
+    gap: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ import subprocess
 import sys
 import textwrap
 from collections import defaultdict
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from reports.judge.absent import stage_of_target
 from reports.judge.targets import Target, load_targets, parse_targets
 from reports.judge.thermometer import Kind, thermometer_kind, thermometer_rows
 from reports.judge.trace import proves
@@ -30,15 +33,8 @@ LONG = "collects the cases of all stages"
 ROOT = Path(__file__).parents[2]
 TARGETS = load_targets()
 REQUIREMENTS = load_requirements()
-UNPROVEN = {
-    "MG-8": "a later issue",
-    "KL-7": "a later issue",
-    "TO-12": "a later issue",
-    "TO-13": "a later issue",
-    "TO-14": "a later issue",
-    "OP-3": "a later issue",
-}
-"""Requirements of the stages that no case proves, and why; one that gets a case leaves the list."""
+UNPROVEN = {row.id for row in REQUIREMENTS if row.gap}
+"""Requirements of the stages that no case proves, and say so; one that gets a case has a gap no longer."""
 
 
 HELPERS = ("check", "agree", "expect", "compare", "prove", "assert", "same", "equal")
@@ -53,12 +49,15 @@ class Collected:
         self.shown: set[str] = set()
         self.shown_quickly: set[str] = set()
         self.proofs: defaultdict[str, set[str]] = defaultdict(set)
+        self.measured_in: defaultdict[str, set[str]] = defaultdict(set)
         self.figureless: set[str] = set()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
             found = declared_by(item)
             self.declared += found
+            for name in (name for one in found for name in one.names):
+                self.measured_in[name].add(stage_of(item.nodeid) or "")
             if not found and "measure" in getattr(item, "fixturenames", ()):
                 self.silent.append(item.nodeid)
             if not gates_of(item) and item.get_closest_marker(NIGHTLY) is None:
@@ -133,6 +132,23 @@ def test_every_requirement_of_a_stage_is_proven_there(collected: Collected) -> N
     owed = {row.id: set(row.stages) & stages for row in REQUIREMENTS if set(row.stages) & stages}
     missing = {name: where - collected.proofs[name] for name, where in owed.items() if where - collected.proofs[name]}
     assert missing == {name: owed[name] for name in UNPROVEN}
+
+
+@pytest.mark.thorough(LONG)
+def test_the_stage_that_measures_a_goal_is_known(collected: Collected) -> None:
+    """A run without a figure for a goal names the stage that has it, so that it names the right one."""
+    goals = [target for target in TARGETS if target.is_goal and not target.not_judged]
+    wrong = {
+        target.id: sorted(stages)
+        for target in goals
+        if stage_of_target(target) not in (stages := measuring(target, collected.measured_in))
+    }
+    assert wrong == {}
+
+
+def measuring(target: Target, measured_in: Mapping[str, set[str]]) -> set[str]:
+    """The stages whose cases declare what ``target`` judges."""
+    return {stage for name, stages in measured_in.items() if fnmatchcase(name, target.measurement) for stage in stages}
 
 
 @pytest.mark.thorough(LONG)

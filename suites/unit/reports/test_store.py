@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from burstproof.errors import EnvironmentInvalidError, ExitCode, InputError
 from reports import store
 from reports.command import main
-from reports.store import dumps, load_records, load_run, write_run
+from reports.standing import standing
+from reports.store import dumps, load_history, load_records, load_run, loads, write_baseline, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
 from reports.values.seal import digests_of
@@ -87,6 +88,18 @@ def test_run_folder(tmp_path: Path) -> None:
     assert (junit.sha256, junit.size_bytes) == (hashlib.sha256(b"<testsuites/>").hexdigest(), 13)
     document = json.loads((tmp_path / "record.json").read_text())
     assert document["summary"] == {"verdict": "FAIL", "exit_code": 1}
+
+
+@pytest.mark.parametrize(("folder", "called"), [("baselines", "one"), ("runs", "plan")])
+def test_what_lies_under_baselines_is_called_by_its_folder(folder: str, called: str, tmp_path: Path) -> None:
+    """The run may have been called ``plan`` where it was made; it stays the same run as its baseline."""
+    record = loads(dumps(replace(sample_record(), run_id="plan")))
+    write_baseline(tmp_path / folder / "one", record)
+    kept = load_run(tmp_path / folder / "one")
+    assert (kept.run_id, kept.origin) == (called, record.origin)
+    (listed,) = load_history(tmp_path / folder).machines[0].runs
+    assert listed.run_id == called
+    assert standing(record, [kept]) == standing(record, [])
 
 
 @pytest.mark.parametrize("name", ["absent.xml", "../outside.xml"])

@@ -505,7 +505,7 @@ def test_a_run_is_judged_by_a_users_targets(
     assert record.judged[-1].targets_sha256 == targets_sha256(load_targets(path)) != targets_sha256()
     assert "targets.toml" in {one.path for one in record.attachments}
     said = capsys.readouterr().out
-    assert "FAIL: 1 goal missed, by 25.0 %" in said
+    assert "FAIL: 1 goal missed, by 20.0 %" in said
     assert "the size that I need" in said
     assert "the size that I need" in (folder / "report.html").read_text(encoding="utf-8")
     path.unlink()

@@ -331,6 +331,19 @@ def test_a_baseline_refers_to_the_whole_record(whole: RunRecord, checkout: Path,
     assert reason.endswith(f"seal {whole.seal}")
 
 
+def test_of_a_thinned_record_verdicts_are_judged_again_and_intervals_are_not(
+    whole: RunRecord, checkout: Path, tmp_path: Path
+) -> None:
+    """Samples of five digits give other ends; a verdict put right by hand is found all the same."""
+    odd = with_latencies(whole, lambda m: replace(m, samples=tuple(one * 1.0000123 for one in m.samples)))
+    bad = whitewashed(whole)
+    for record, found in ((odd, False), (bad, True)):
+        write_baseline(tmp_path, sealed(record))
+        kept = load_run(tmp_path)
+        assert ("decides otherwise" in "\n".join(reasons_against(kept, checkout))) is found
+        assert "decides otherwise" in "\n".join(reasons_against(replace(kept, thinned_from=""), checkout))
+
+
 def test_a_record_of_version_1_may_not_be_quoted() -> None:
     found = reasons_against(load_run(Path(store.__file__).parent / "baselines" / "h200-acceptance"))
     assert any("no digests" in reason for reason in found)

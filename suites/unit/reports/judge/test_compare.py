@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -17,10 +18,12 @@ from hardware.inventory import take_inventory
 from reports.command import main
 from reports.compared import (
     MARKDOWN_LINES,
+    change_text,
     counts_text,
     describe,
     describe_across,
     folded,
+    interval_text,
     leading,
     markdown,
     sentence,
@@ -28,7 +31,7 @@ from reports.compared import (
 )
 from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
-from reports.judge.difference import Change
+from reports.judge.difference import Change, Difference
 from reports.judge.direction import lower_is_better
 from reports.judge.thermometer import Kind
 from reports.judge.variation import pair_difference, seen_variation
@@ -94,6 +97,26 @@ def test_runs_that_were_not_taken_in_turns_confirm_nothing() -> None:
     assert "in turns" in the_row(comparison).difference.reason
     assert the_row(comparison).difference.ratio == pytest.approx(1.3, rel=0.02)
     assert comparison.exit_code() is ExitCode.PASS
+
+
+def test_a_change_without_the_drift_stands_beside_that_of_the_figures_shown() -> None:
+    """A session that slows by 2 % a run, 3 runs a side: the figures shown differ by 2 % of nothing but drift."""
+    taken: tuple[list[RunRecord], list[RunRecord]] = ([], [])
+    for place in range(6):
+        noise = 1.0 + 0.001 * (-1) ** (place // 2)
+        taken[place % 2].append(run(place, timed(0.01 * 1.02**place * noise, place), commit="ab"[place % 2]))
+    row = the_row(compare(*taken))
+    assert row.difference.ratio == pytest.approx(1.0, abs=0.004)
+    assert "a drift over the session taken out" in row.difference.reason
+    assert re.search(r"% to \+?-?[\d.]+ %; \+[12]\.\d % as shown$", interval_text(row))
+    assert "as shown" not in interval_text(the_row(compare(*sides(1.05))))
+
+
+def test_an_interval_has_the_unit_of_the_change_beside_it() -> None:
+    """A change in per cent and an interval from a third to three times: both in per cent."""
+    found = Difference(Change.UNKNOWN, 1.175, Interval(0.395, 3.49, 0.98))
+    row = replace(the_row(compare(*sides(1.05))), difference=found, shown_ratio=1.175)
+    assert (change_text(row), interval_text(row)) == ("+17.5 %", "-60.5 % to +249.0 %")
 
 
 def test_three_runs_a_side_are_enough_for_a_large_change() -> None:

@@ -103,6 +103,19 @@ def test_machines_are_never_mixed() -> None:
     assert all(trend.change.change is Change.SAME for one in history.machines for trend in one.trends)
 
 
+def test_a_run_without_an_end_is_a_part_of_its_plan() -> None:
+    """Stages that have a case, each whole or a part; one without a case is not named."""
+    kept = BASE.stages[-2:]
+    cases = tuple(case for case in BASE.cases if case.stage in (BASE.stages[-3].stage, kept[0].stage))
+    stages = (*BASE.stages[:-2], *(replace(stage, problem="cut off") for stage in kept))
+    (machine,) = history_of([replace(BASE, stages=stages, cases=cases, finished_utc="")]).machines
+    ran = [stage.stage for stage in BASE.stages if any(case.stage == stage.stage for case in cases)]
+    assert len(ran) == 2
+    assert machine.runs[0].scope == f"a part of the {BASE.plan} plan: {ran[0]}, a part of {ran[1]}"
+    (machine,) = history_of([replace(BASE, cases=(), finished_utc="")]).machines
+    assert machine.runs[0].scope == f"a part of the {BASE.plan} plan: nothing"
+
+
 def test_without_runs_of_one_commit_the_last_change_cannot_be_told() -> None:
     (machine,) = history_of([scaled(1.0, 0), scaled(1.2, 1, "b")]).machines
     changed = [trend for trend in machine.trends if trend.conditions.startswith("backend cuda")]

@@ -47,3 +47,10 @@ def test_a_requirement_that_nothing_proves_says_what_bears_on_it() -> None:
     assert row_of(ELSEWHERE, SANITY).reason == "2 cases bear on it, none proves it"
     assert row_of(replace(ELSEWHERE, outcome=Outcome.SKIPPED, reason="no GPU")).reason == "not here: no GPU"
     assert row_of(PROOF, ELSEWHERE).cases == (PROOF.case,)
+
+
+def test_a_gap_of_the_repository_is_told_from_a_fault_of_the_run() -> None:
+    """OP-3 has no case in the suites, whatever is run; a requirement with cases that were not run has no such words."""
+    rows = {row.requirement.id: row.reason for row in trace(replace(sample_record(faults=False), judgements=()))}
+    assert rows["OP-3"] == "a known gap of the repository, no fault of this run: no case of the suites proves it yet"
+    assert row_of().reason == "no case bears on it"
