@@ -175,53 +175,32 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
 
 
-def _short_parts(queues: OwnerQueues) -> bool:
-    return queues.part < WARP
-
-
-def _head_shift(queues: OwnerQueues) -> int:
+def _step_bits(queues: OwnerQueues) -> int:
     """A part is noted for every so many places, as a power of two: at most as many as a part has entries."""
     return max(1, queues.part).bit_length() - 1
 
 
 def _noted_places(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     """Numbers of shared memory in which ``note`` of ``make_find`` writes parts down."""
-    if divides(variant):
-        return 1
-    if _short_parts(queues):
-        return threads * _per_thread(variant, queues)
-    return 2 * parts_at_once(variant, queues, threads)
+    return 1 if divides(variant) else 2 * parts_at_once(variant, queues, threads)
 
 
 def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
-    """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
+    """``note(base, parts, ends, part_of)`` and ``find(place, part, parts, ends, part_of)``.
 
     ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on. All threads call
-    ``note`` first. It writes down the parts of all places from ``base`` on, where parts are short; else, at the first
-    ``base``, the parts of places that are about a part apart, as many as there is room for; beyond, they are sought.
+    ``note`` first. At the first ``base`` it writes down the parts of places that are about a part apart, as many as
+    there is room for; beyond, they are sought.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
     widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
     most, length = np.uint32(_noted_places(variant, queues, threads)), np.uint32(max(1, variant.row_length))
-    shift, last_of_head = np.uint32(_head_shift(queues)), np.uint32((1 << _head_shift(queues)) - 1)
+    shift, last_of_step = np.uint32(_step_bits(queues)), np.uint32((1 << _step_bits(queues)) - 1)
 
-    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+    def note_nothing(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """The part of a place follows from its number."""
 
-    def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        cuda.syncthreads()  # the last window's places have been looked up by all
-        part = np.uint32(cuda.threadIdx.x)
-        while part < parts:
-            place, after = base, min(ends[part], end)
-            if part > zero:
-                place = max(base, ends[np.uint32(part - one)])
-            while place < after:
-                part_of[np.uint32(place - base)] = np.uint16(part)
-                place = np.uint32(place + one)
-            part = np.uint32(part + block)
-        cuda.syncthreads()
-
-    def note_heads(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+    def note_parts(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         if base > zero:
             return
         part = np.uint32(cuda.threadIdx.x)
@@ -229,24 +208,21 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             first = zero
             if part > zero:
                 first = ends[np.uint32(part - one)]
-            head = np.uint32(np.uint32(first + last_of_head) >> shift)
-            after = min(most, np.uint32(np.uint32(ends[part] + last_of_head) >> shift))
-            while head < after:
-                part_of[head] = np.uint16(part)
-                head = np.uint32(head + one)
+            at = np.uint32(np.uint32(first + last_of_step) >> shift)
+            after = min(most, np.uint32(np.uint32(ends[part] + last_of_step) >> shift))
+            while at < after:
+                part_of[at] = np.uint16(part)
+                at = np.uint32(at + one)
             part = np.uint32(part + block)
         cuda.syncthreads()
 
-    def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        return np.uint32(part_of[np.uint32(place - base)])
-
-    def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def divided(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(place // length)
 
-    def headed(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        head = np.uint32(place >> shift)
-        if head < most:
-            part = max(part, np.uint32(part_of[head]))
+    def noted(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        at = np.uint32(place >> shift)
+        if at < most:
+            part = max(part, np.uint32(part_of[at]))
         elif part == zero:
             step = widest
             while step > zero:
@@ -257,20 +233,17 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + one)
         return part
 
-    if divides(variant):
-        made = note_nothing, divided
-    else:
-        made = (note_all, noted) if _short_parts(queues) else (note_heads, headed)
+    made = (note_nothing, divided) if divides(variant) else (note_parts, noted)
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
 def _make_find_first() -> tuple[Callable[..., Any], ...]:
     """``make_find`` of a part that is alone."""
 
-    def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+    def note(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """There is nothing to write down."""
 
-    def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def find(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(0)
 
     return cuda.jit(device=True)(note), cuda.jit(device=True)(find)
@@ -306,10 +279,10 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         thread = np.uint32(cuda.threadIdx.x)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
-        note(base, np.uint32(last + one), parts, ends, part_of)
+        note(base, parts, ends, part_of)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
-            part = find(place, base, part, parts, ends, part_of)
+            part = find(place, part, parts, ends, part_of)
             sought[i] = offset(firsts[part] + offset(place))
             if of_sources:
                 values[i] = amounts[part]
