@@ -80,6 +80,11 @@ class MachineHistory:
     trends: tuple[Trend, ...]
     once: int
 
+    @property
+    def repeated(self) -> bool:
+        """Whether there is more than one run."""
+        return len(self.runs) > 1
+
 
 @dataclass(frozen=True)
 class History:
