@@ -147,7 +147,10 @@ class Plan(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The network in memory, with the stimulus of the next bursts; static rows are ``Rows`` where there are queues."""
+    """The network in memory, with the stimulus of the next bursts.
+
+    Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of them is used.
+    """
 
     ring: Ring
     plan: Plan
@@ -157,7 +160,7 @@ class Model(NamedTuple):
     computed: Computed
     plastic: Plastic
     scalars: Scalars
-    extras: Extras
+    extras: Extras | tuple[()]
 
 
 class Output(NamedTuple):

@@ -189,7 +189,7 @@ class CpuMemory:
         return self._key.restart_fired or self._key.extras.trains
 
     def model(self, plan: Plan) -> Model:
-        """What the kernels take, with the stimulus of ``plan``."""
+        """What the kernels take, with the stimulus of ``plan``; numba unpacks every array of it at every call."""
         return Model(
             self.ring,
             plan,
@@ -199,7 +199,7 @@ class CpuMemory:
             self.computed,
             self.plastic,
             self.scalars,
-            self.extras,
+            self.extras if self._key.extras else (),
         )
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
