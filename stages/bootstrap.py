@@ -50,10 +50,13 @@ def start(root: Path, arguments: Sequence[str]) -> int:
     be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment. A signal that
     ends a run (:mod:`stages.signals`) ends what was started here first.
     """
-    misplaced = [one for one in _split(arguments)[0] if one.partition("=")[0] in OF_SESSIONS]
+    before, after = _split(arguments)
+    misplaced = [place for place, one in enumerate(before) if one.partition("=")[0] in OF_SESSIONS]
     if misplaced:
-        hint = f"put the runner's options after --: python3 noxfile.py -s SESSION -- {' '.join(misplaced)}"
-        print(f"noxfile: error: nox has no option {misplaced[0]}; {hint}", file=sys.stderr)
+        first = misplaced[0]
+        line = ["python3 noxfile.py", *(before[:first] or ["-s", "SESSION"]), "--", *before[first:], *after]
+        hint = f"put the runner's options after --: {' '.join(line)}"
+        print(f"noxfile: error: nox has no option {before[first]}; {hint}", file=sys.stderr)
         return USAGE
     try:
         return _start(root, arguments)
@@ -96,7 +99,14 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
     before, after = _split(arguments)
     parser = argparse.ArgumentParser(prog="noxfile.py", allow_abbrev=False)
     parser.add_argument("-s", "-e", "--session", "--sessions", nargs="+", action="extend", default=[])
-    options, _ = parser.parse_known_args(before)
+    parser.add_argument("--no-venv", action="store_true")
+    try:
+        options, unknown = parser.parse_known_args(before)
+    except SystemExit:
+        return USAGE
+    if unknown:
+        print(f"noxfile: error: without nox only -s SESSION is known, not {' '.join(unknown)}", file=sys.stderr)
+        return USAGE
     worst = 0
     for session in options.session or [DEFAULT_SESSION]:
         try:

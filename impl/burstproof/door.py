@@ -20,8 +20,8 @@ from burstproof.termination import Terminated
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it (128 + SIGINT)."""
 
-TERMINATED = 143
-"""Exit code after SIGTERM, as shells have it (128 + SIGTERM)."""
+SIGNALLED = 128
+"""Exit code after a signal that asks to end, to which its number is added, as shells have it: 143 after SIGTERM."""
 
 PIPE_CLOSED = 141
 """Exit code when the reader of standard output went away, as shells have it (128 + SIGPIPE)."""
@@ -46,7 +46,7 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
     int
         That of the command; of ``ExitCode`` that of an error of the package, 3 for a machine that lacks memory or space
         or refuses a file, 2 for an error that nobody foresaw; 130 interrupted, 141 the reader is gone, 143 ended by
-        SIGTERM.
+        SIGTERM, 129 by SIGHUP.
     """
     try:
         with visible_output() if plain else nullcontext():
@@ -58,8 +58,8 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
     except BrokenPipeError:
         _silence_stdout()
         return PIPE_CLOSED
-    except Terminated:
-        return _fail(program, "ended by SIGTERM", TERMINATED)
+    except Terminated as end:
+        return _fail(program, f"ended by {end.number.name}", SIGNALLED + end.number)
     except KeyboardInterrupt:
         return _fail(program, "interrupted", INTERRUPTED)
     except MemoryError as error:

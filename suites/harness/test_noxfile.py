@@ -151,11 +151,24 @@ def test_options_of_a_session_before_the_dashes_are_answered(
     assert bootstrap.start(ROOT, ["-s", "stages", "--explain"]) == 4
     assert bootstrap.start(ROOT, ["--no-venv", "-s", "stages", "--time-limit=9"]) == 4
     said = capsys.readouterr().err
-    assert "put the runner's options after --: python3 noxfile.py -s SESSION -- --explain" in said
+    assert "put the runner's options after --: python3 noxfile.py -s stages -- --explain" in said
     assert "-- --time-limit=9" in said
+    assert bootstrap.start(ROOT, ["--only", "stage4", "--", "--thorough"]) == 4
+    assert "python3 noxfile.py -s SESSION -- --only stage4 --thorough\n" in capsys.readouterr().err
     assert not started
     assert bootstrap.start(ROOT, ["--no-venv", "-s", "stages", "--", "--explain"]) == 0
     assert started
+
+
+@pytest.mark.parametrize("arguments", [["--list"], ["-k", "foo"], ["-s"]])
+def test_what_only_nox_knows_starts_nothing_without_it(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(bootstrap, "call", lambda command, root=ROOT: started.append(list(command)) or 0)
+    assert bootstrap.run_directly(ROOT, arguments, "nox is not here") == 4
+    assert arguments[0] in capsys.readouterr().err
+    assert not started
 
 
 def test_the_options_of_the_sessions_are_those_of_their_parsers() -> None:

@@ -89,6 +89,7 @@ PACKAGE_ROOT = Path(cli.__file__).parents[2]
         (["run", SMALL, "--raster", "r.gif"], ["--raster", "allowed: .svg"]),
         (["run", SMALL, "--raster", "."], ["--raster", "folder"]),
         (["run", SMALL, "--config", "absent.toml"], ["absent.toml"]),
+        (["run", SMALL, "--record=--"], ["an option without a value", "--record=--"]),
         (["run", SMALL, "--record", "."], ["folder", "NAME.npz"]),
         (["run", SMALL, "--record", "a", "--checkpoint", "a.npz"], ["--checkpoint", "another option"]),
         (["run", SMALL, "--raster", "a.svg", "--checkpoint", "a.svg"], ["--checkpoint", "another option"]),

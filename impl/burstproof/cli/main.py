@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from importlib import import_module
 
 from burstproof.device.faults import translated
-from burstproof.door import guarded
+from burstproof.door import guarded, refuse_bare_dashes
 from burstproof.errors import BurstproofError, ExitCode
 
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         0 done, 1 a trace or a random case disagrees, 2 an error that nobody foresaw, 3 this machine lacks what was
         asked for, 4 an input or the usage is wrong, 130 interrupted, 141 the reader of standard output is gone,
-        143 ended by SIGTERM.
+        143 ended by SIGTERM, 129 by SIGHUP.
     """
     _accept_any_character()
     return guarded("burstproof", lambda: _dispatch(argv))
@@ -43,6 +43,7 @@ def _dispatch(argv: Sequence[str] | None) -> int:
     later_rank = is_later_rank()
     try:
         with silent() if later_rank else nullcontext():
+            refuse_bare_dashes(sys.argv[1:] if argv is None else argv)
             options = build_parser().parse_args(argv)
     except SystemExit as end:
         return int(end.code or 0)

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> ExitCode:
 
 @contextmanager
 def _in_order(exchange: Exchange) -> Iterator[None]:
-    """Within it, what ends this process is told: to the other ranks, or SIGTERM to a single process's own code.
+    """Within it, what ends this process is told: to the other ranks, or a signal to a single process's own code.
 
     Of a rank that SIGTERM ends its guard tells (``engine.cluster.launch``).
     """
@@ -117,11 +117,11 @@ def _in_order(exchange: Exchange) -> Iterator[None]:
 
 @contextmanager
 def _naming_the_checkpoint(checkpoints: Checkpoints) -> Iterator[None]:
-    """Within it, an interruption or SIGTERM says from which burst and how the run can be continued."""
+    """Within it, what ends the run says from which burst and how it can be continued."""
     try:
         yield
     except KeyboardInterrupt:
-        if checkpoints.saved_after is not None:
+        if checkpoints.saved_after is not None and checkpoints.allows(checkpoints.saved_after):
             how = f"the same command with --resume {checkpoints.file} goes on after it"
             print(f"burstproof: note: burst {checkpoints.saved_after} is in the checkpoint: {how}", file=sys.stderr)
         raise
@@ -285,7 +285,7 @@ def _document(
         "resumed_after": resumed,
         "timed_bursts": end.burst_count - begun,
         "elapsed_s": sum(times_s),
-        "first_burst_s": times_s[0],
+        "first_burst_s": times_s[0] if times_s else 0.0,
         **activity_values(counter, prepared.engine.network.neuron_count),
         "features": feature_values(prepared.engine.network, prepared.drivers, end.features),
         "configuration": [dataclasses.asdict(item) for item in prepared.config.settings()],

@@ -56,6 +56,7 @@ class Checkpoints:
     resumed_after: int | None = None
     saved_after: int | None = None
     _identity: dict[str, Any] = field(default_factory=dict)
+    _begun: int = 0
 
     def __post_init__(self) -> None:
         self.every = None if self.file is None else self.every or DEFAULT_EVERY
@@ -73,12 +74,13 @@ class Checkpoints:
         if self.file is None and self.resume is None:
             return []
         self._identity = run_identity(engine.network, engine.options, engine.fixed_point)
+        self._begun = begun = engine.network.burst_count
         if self.resume is None:
             return []
         where, found = str(self.resume), load_checkpoint(self.resume)
-        begun, reached = engine.network.burst_count, found.state.burst_count
+        reached = found.state.burst_count
         check_identity(found, {"network": self._identity["network"]}, where)
-        if reached >= begun + self.bursts:  # said before what the shorter stimulus makes of the identity
+        if not self.allows(reached):  # said before what the shorter stimulus makes of the identity
             raise InputError(
                 f"the checkpoint is at burst {reached}, and the run is to end with burst {begun + self.bursts}",
                 where=where,
@@ -96,6 +98,11 @@ class Checkpoints:
         engine.restore(found.state)
         self.resumed_after = reached
         return [] if found.recording is None else [found.recording]
+
+    def allows(self, reached: int) -> bool:
+        """Whether a run can go on from burst ``reached``: of the last one it can still write the record."""
+        end = self._begun + self.bursts
+        return reached < end or (reached == end and self.recorded)
 
     def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
         """Write a checkpoint if one is due after the burst just done, as it is after the last of the run.

@@ -14,9 +14,13 @@ from types import FrameType
 from typing import BinaryIO
 
 from burstproof.errors import BurstproofError, EnvironmentInvalidError
+from burstproof.termination import ENDING
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 """What the machine lacks, whatever the path."""
+
+_NAME_BYTES = 200
+"""Most of a file's name in that of its temporary file: file systems allow 255 bytes."""
 
 
 @contextmanager
@@ -37,7 +41,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise IsADirectoryError(f"{final} is a folder")
     if final.exists() and not final.is_file():  # a device or a pipe would be gone afterwards
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket", str(final))
-    temporary = final.with_name(f".{final.name[:200]}.{secrets.token_hex(8)}.part")
+    kept = os.fsdecode(os.fsencode(final.name)[:_NAME_BYTES])
+    temporary = final.with_name(f".{kept}.{secrets.token_hex(8)}.part")
     with _removed_if_terminated(temporary):
         try:
             descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
@@ -53,25 +58,25 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _removed_if_terminated(temporary: Path) -> Iterator[None]:
-    """Within it, a SIGTERM that would end the process removes ``temporary`` first.
+    """Within it, a signal of ``ENDING`` that would end the process removes ``temporary`` first.
 
-    Only the main thread can see to that, and only where the program has not seen to SIGTERM itself.
+    Only the main thread can see to that, and only to signals that the program has not seen to itself.
     """
-    mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
+    main = threading.current_thread() is threading.main_thread()
+    mine = [number for number in ENDING if main and signal.getsignal(number) is signal.SIG_DFL]
 
     def end(number: int, _: FrameType | None) -> None:
         temporary.unlink(missing_ok=True)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    signal.signal(signal.SIGTERM, end)
+    for number in mine:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def refused_write(error: OSError, where: str, kind: type[BurstproofError]) -> BurstproofError:
