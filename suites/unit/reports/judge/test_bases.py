@@ -63,3 +63,13 @@ def test_by_how_much_an_older_record_misses_is_counted_as_a_reader_does() -> Non
     assert told(above) == above.text
     assert told(judge(AGREE, None)) == judge(AGREE, None).text
     assert isinstance(one, JudgedMeasurement)
+
+
+@pytest.mark.parametrize("much", ["1.2.3 %", ". %", "a factor of 1..2", "a factor of ."])
+def test_a_miss_that_is_no_number_is_left_as_it_was_written(much: str) -> None:
+    case = case_of(2.0)
+    (one,) = (one for one in judge_cases([case]) if one.measurement == "shard.slow_speedup")
+    edited = replace(one, judgement=replace(one.judgement, text=f"misses >= 2 by {much}", limits=None))
+    assert told(edited.judgement) == edited.judgement.text
+    record = replace(sample_record(faults=False), cases=(case,), judgements=(edited,))
+    assert [found.by for found in decided_targets(record)] == [""]
