@@ -18,7 +18,7 @@ from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.targets import Target, load_targets
 from reports.judge.thinning import thin
-from reports.judge.verdict import exit_code, run_verdict
+from reports.judge.verdict import summary_of
 from reports.standing import has_performance, standing
 from reports.values import serialise
 from reports.values.record import (
@@ -57,8 +57,9 @@ class RecordChangedError(InputError):
 
 def dumps(record: RunRecord) -> str:
     """Write a record as sealed JSON text; its ``summary`` (verdict, exit code) is for programs that read no further."""
-    summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
-    document = {"summary": summary, **serialise.encode(replace(record, schema_version=SCHEMA_VERSION))}
+    summary = summary_of(record)
+    written = replace(record, schema_version=SCHEMA_VERSION, summary=summary)
+    document = {"summary": summary, **serialise.encode(written)}
     document["digests"] = digests_of(document)
     return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -87,7 +88,7 @@ def loads(text: str, where: str = "record") -> RunRecord:
             allowed=" or ".join(map(str, READABLE_VERSIONS)),
             cure="Read it with the version of the checkout that wrote it.",
         )
-    record = serialise.decode(RunRecord, {key: document[key] for key in document if key != "summary"}, where)
+    record = serialise.decode(RunRecord, document, where)
     _check_depth(record.hardware, f"{where}.hardware")
     if record.schema_version == 1:
         record = replace(_unsealed(record, where), plan=THOROUGH)

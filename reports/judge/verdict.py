@@ -174,6 +174,11 @@ def exit_code(record: RunRecord, asked_by_name: Sequence[str] | None = None) -> 
     return ExitCode.PASS
 
 
+def summary_of(record: RunRecord) -> dict[str, str | int]:
+    """What a record says of itself for programs that read no further: verdict and exit code of the run."""
+    return {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
+
+
 def _figure(measurement: Measurement) -> float | Judgement:
     """The finite value of a measurement, or the FAIL that its absence is."""
     value, unit = measurement.value, measurement.unit
