@@ -18,7 +18,7 @@ from reports.judge.admit import reasons_against
 from reports.judge.history import History, history_of
 from reports.judge.targets import Target, load_targets
 from reports.judge.thinning import thin
-from reports.judge.verdict import exit_code, run_verdict
+from reports.judge.verdict import summary_of
 from reports.standing import has_performance, standing
 from reports.values import serialise
 from reports.values.record import (
@@ -57,8 +57,9 @@ class RecordChangedError(InputError):
 
 def dumps(record: RunRecord) -> str:
     """Write a record as sealed JSON text; its ``summary`` (verdict, exit code) is for programs that read no further."""
-    summary = {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
-    document = {"summary": summary, **serialise.encode(replace(record, schema_version=SCHEMA_VERSION))}
+    summary = summary_of(record)
+    written = replace(record, schema_version=SCHEMA_VERSION, summary=summary)
+    document = {"summary": summary, **serialise.encode(written)}
     document["digests"] = digests_of(document)
     return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
@@ -69,8 +70,8 @@ def loads(text: str, where: str = "record") -> RunRecord:
     Raises
     ------
     InputError
-        Naming the field that does not fit, the schema version that this version cannot read, or the part of a sealed
-        record that was changed after it was written.
+        Naming the field that does not fit, the schema version that this version cannot read, the part of a sealed
+        record that was changed after it was written, or the case of a judgement about a figure that it does not have.
     """
     try:
         document = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
@@ -87,11 +88,13 @@ def loads(text: str, where: str = "record") -> RunRecord:
             allowed=" or ".join(map(str, READABLE_VERSIONS)),
             cure="Read it with the version of the checkout that wrote it.",
         )
-    record = serialise.decode(RunRecord, {key: document[key] for key in document if key != "summary"}, where)
+    record = serialise.decode(RunRecord, document, where)
     _check_depth(record.hardware, f"{where}.hardware")
     if record.schema_version == 1:
-        return replace(_unsealed(record, where), plan=THOROUGH)
-    _check_seal(document, record.digests, where)
+        record = replace(_unsealed(record, where), plan=THOROUGH)
+    else:
+        _check_seal(document, record.digests, where)
+    _check_judgements(record, where)
     return record
 
 
@@ -143,6 +146,21 @@ def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], wher
             got=changed or sorted(digests),
             cure="Take the record as the run wrote it; figures are corrected by running again.",
         )
+
+
+def _check_judgements(record: RunRecord, where: str) -> None:
+    """Refuse judgements about figures that their case does not have; of cases that are not there nothing is asked."""
+    figures = {case.case: len(case.measurements) for case in record.cases}
+    for place, judged in enumerate(record.judgements):
+        count = figures.get(judged.case)
+        if count is not None and not 0 <= judged.index < count:
+            raise InputError(
+                f"a judgement about a figure that the case {judged.case} does not have",
+                where=f"{where}.judgements[{place}].index",
+                got=judged.index,
+                allowed=f"0 to {count - 1}" if count else "none: the case measured nothing",
+                cure="Take the record as the run wrote it.",
+            )
 
 
 def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) -> RunRecord:

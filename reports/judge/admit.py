@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import subprocess
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
-from burstproof.errors import InputError
+from burstproof.errors import InputError, shortened
 from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
 from reports.judge.bases import settled
 from reports.judge.judging import targets_sha256
 from reports.judge.targets import Status, Target, load_targets, parse_targets
-from reports.judge.verdict import FLOOR_CONDITION, judge_cases
+from reports.judge.verdict import FLOOR_CONDITION, judge_cases, summary_of
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
+from reports.values.machine import machine_of
 from reports.values.measurement import Measurement
 from reports.values.record import NIGHTLY, THOROUGH, RunRecord, StageRun
 
@@ -25,6 +27,7 @@ _NAMED = 3
 _HELD_BACK = set(clock_reason_words(THROTTLING & ~ClockReason.SW_POWER_CAP))
 """Clock reasons that spoil a figure. Its power limit is the state in which a card does dense work."""
 
+_NO_TIME = "is no time like 2026-11-20T22:14:03Z"
 _SAMPLE_NOISE = 1e-6
 """What a value may lie outside its samples by, as a fraction: it may be a mean of equal ones."""
 
@@ -47,6 +50,7 @@ def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str,
     targets, problem = _targets_of(record, checkout)
     return (
         *_seal(record),
+        *_summary(record),
         *_clock(record),
         *_commit(record),
         *_software(record),
@@ -65,9 +69,32 @@ def _seal(record: RunRecord) -> Iterator[str]:
         yield "it has no digests: nobody can tell whether it was changed"
 
 
+def _summary(record: RunRecord) -> Iterator[str]:
+    found = summary_of(record)
+    if record.seal and record.summary != found:
+        said = _summary_words(record.summary)
+        yield f"its summary says {said}; its stages, cases and judgements give {_summary_words(found)}"
+
+
+def _summary_words(summary: Mapping[str, str | int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in summary.items()) or "nothing"
+
+
 def _clock(record: RunRecord) -> Iterator[str]:
-    if record.finished_utc and record.finished_utc < record.started_utc:
+    began, finished = _moment(record.started_utc), _moment(record.finished_utc)
+    if began is None:
+        yield f"it does not say when it began: '{shortened(record.started_utc)}' {_NO_TIME}"
+    if finished is None and record.finished_utc:
+        yield f"it does not say when it finished: '{shortened(record.finished_utc)}' {_NO_TIME}"
+    if began and finished and finished < began:
         yield f"it finished at {record.finished_utc}, before it began at {record.started_utc}: the clock was set"
+
+
+def _moment(utc: str) -> datetime | None:
+    try:
+        return datetime.strptime(utc, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        return None
 
 
 def _commit(record: RunRecord) -> Iterator[str]:
@@ -100,6 +127,11 @@ def _plan(record: RunRecord) -> Iterator[str]:
         yield f"only {', '.join(record.asked)} of the plan was asked for"
     if not record.finished_utc:
         yield "the run did not finish"
+    listed = {stage.stage for stage in record.stages}
+    named = [*(name for one in record.invocations for name in one.stages), *(case.stage for case in record.cases)]
+    lost = [name for name in named if name not in listed]
+    if lost:
+        yield f"its plan lacks stages that its invocations or cases name: {_first(lost)}"
     for stage in record.stages:
         yield from _stage(record, stage)
 
@@ -123,6 +155,9 @@ def _machine(record: RunRecord) -> Iterator[str]:
         yield "an invocation does not say which machine it ran on"
     if len(machines) > 1:
         yield f"it was run on {len(machines)} machines: {_first([name or 'unknown' for name in machines])}"
+    inventory, named = machine_of(record).label, [name.replace(" x ", " × ") for name in machines if name]
+    if named and inventory not in named:
+        yield f"its hardware is that of {inventory}; its invocations ran on {_first(named)}"
 
 
 def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | None, str]:
@@ -188,8 +223,8 @@ def _floors(record: RunRecord) -> Iterator[str]:
 def _lacks_floor(measurement: Measurement, judgement: Judgement) -> bool:
     if measurement.conditions.get("backend") != "cuda" or units.dimension(measurement.unit) != "time":
         return False
-    floor = judgement.limits.floor if judgement.limits else None
-    return floor is None and measurement.number(FLOOR_CONDITION) is None
+    floors = [judgement.limits.floor if judgement.limits else None, measurement.number(FLOOR_CONDITION)]
+    return not any(floor is not None and floor > 0.0 for floor in floors)
 
 
 def _throttling(record: RunRecord) -> Iterator[str]:

@@ -15,10 +15,11 @@ from reports.values.judgement import JudgedMeasurement, Judgement
 from reports.values.measurement import Outcome, Verdict
 from reports.values.record import RunRecord
 
-_AT_LEAST = re.compile(r"misses >.* by (?P<share>[\d.]+) %$")
+_NUMBER = r"\d+(?:\.\d+)?"
+_AT_LEAST = re.compile(rf"misses >.* by (?P<share>{_NUMBER}) %$")
 """In records of version 1, which state no limits."""
 
-_BY = re.compile(r" by (?P<much>[\d.]+ %|a factor of [\d.]+)$")
+_BY = re.compile(rf" by (?P<much>{_NUMBER} %|a factor of {_NUMBER})$")
 _WORDS = {Verdict.FAIL: "missed", Verdict.ERROR: "not judged", Verdict.AMBIGUOUS: "ambiguous"}
 _KINDS = ((True, "goal", ""), (False, "target", " of the notes"))
 _OUTCOMES = {
@@ -88,7 +89,7 @@ def told(judgement: Judgement) -> str:
 
 def size(by: str) -> float:
     """How large a miss is: a factor outranks every share."""
-    number = re.search(r"[\d.]+", by)
+    number = re.search(_NUMBER, by)
     return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in by else 1.0)
 
 

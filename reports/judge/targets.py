@@ -337,6 +337,8 @@ def _check(target: Target, where: str) -> None:
     numbers = [*bounds, *(other.value for other in target.others), target.floor]
     if not bounds or not all(math.isfinite(number) for number in numbers if number is not None):
         raise ConfigError("limits, floors and figures of others are finite numbers", where=where, got=numbers)
+    if target.floor is not None and target.floor <= 0.0:
+        raise ConfigError("a floor lies above 0", where=f"{where}.floor", got=target.floor, allowed="above 0")
     if target.low >= target.high:
         raise ConfigError("low must lie below high", where=where, got=[target.low, target.high])
     if not 0.0 <= target.marginal < 1.0:

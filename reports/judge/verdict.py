@@ -19,6 +19,9 @@ from reports.values.record import RunRecord, StageRun
 FLOOR_CONDITION = "floor"
 """Condition under which a measurement states, in its own unit, what the hardware cannot beat."""
 
+FITTED_COSTS = "burst.cost_"
+"""How names of times begin that are terms of a fit: they may come out at 0 or below, as no time that passed can."""
+
 FLOOR_NOISE = 0.01
 """What a floor may be off by: it is measured, too. A figure that is better by no more has reached it."""
 
@@ -55,8 +58,9 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
     -------
     Judgement
         FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
-        cannot be compared and for a figure better than its floor, where unit or target say which way is better, by more
-        than ``FLOOR_NOISE``; AMBIGUOUS where the interval straddles the limit;
+        cannot be compared, for a floor that is not above 0, for a time that is not above 0 and for a figure better
+        than its floor, where unit or target say which way is better, by more than ``FLOOR_NOISE``; AMBIGUOUS where the
+        interval straddles the limit;
         MARGINAL inside the target's band, on the good side of the limit, and beyond the limit where the figure is
         within the target's ``near_floor`` of its floor; else PASS.
     """
@@ -77,7 +81,10 @@ def _judge(measurement: Measurement, target: Target | None) -> tuple[Judgement, 
     except InputError as error:
         return Judgement(Verdict.ERROR, ReasonCode.UNIT_MISMATCH, str(error), None, unit), None
     interval = _interval(measurement, scale)
-    verdict, reason, text = _decide(value, interval, target, floor, unit)
+    wrong = _wrong_floor(measurement, unit)
+    if wrong:
+        return Judgement(Verdict.ERROR, ReasonCode.FLOOR_IMPOSSIBLE, wrong, value, unit, interval), None
+    verdict, reason, text = _impossible(measurement, target) or _decide(value, interval, target, floor, unit)
     return Judgement(verdict, reason, text, value, unit, interval), floor
 
 
@@ -89,8 +96,8 @@ def _limits(target: Target, floor: float | None) -> Limits:
 def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = None) -> tuple[JudgedMeasurement, ...]:
     """Judge every measurement of ``cases`` against every target that matches it.
 
-    A measurement without a target is listed only if it is missing, not finite or faster than its floor. A ratio of a
-    case with a figure faster than its floor is an ERROR.
+    A measurement without a target is listed only if it is missing, not finite or impossible. A ratio of a case with an
+    impossible figure is an ERROR.
     """
     judged: list[JudgedMeasurement] = []
     for case in cases:
@@ -167,6 +174,11 @@ def exit_code(record: RunRecord, asked_by_name: Sequence[str] | None = None) -> 
     return ExitCode.PASS
 
 
+def summary_of(record: RunRecord) -> dict[str, str | int]:
+    """What a record says of itself for programs that read no further: verdict and exit code of the run."""
+    return {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
+
+
 def _figure(measurement: Measurement) -> float | Judgement:
     """The finite value of a measurement, or the FAIL that its absence is."""
     value, unit = measurement.value, measurement.unit
@@ -185,6 +197,32 @@ def _figure(measurement: Measurement) -> float | Judgement:
 
 def _fail(reason: ReasonCode, text: str, unit: str) -> Judgement:
     return Judgement(Verdict.FAIL, reason, text, None, unit)
+
+
+def _wrong_floor(measurement: Measurement, unit: str) -> str:
+    """What is wrong with the floor that a measurement states, in words; empty if nothing is, or if it states none."""
+    if FLOOR_CONDITION not in measurement.conditions:
+        return ""
+    floor = measurement.number(FLOOR_CONDITION)
+    if floor is not None and units.convert(floor, measurement.unit, unit) > 0.0:
+        return ""
+    stated = units.scalar_text(measurement.conditions[FLOOR_CONDITION])
+    return f"a floor must be a number above 0, not {stated} {measurement.unit}: measured wrongly"
+
+
+def _impossible(measurement: Measurement, target: Target | None) -> tuple[Verdict, ReasonCode, str] | None:
+    """What is decided of a time or an energy that cannot be; ``None`` of all others.
+
+    Energy is read from a counter that may not have moved yet. No fitted cost is impossible where it has no target.
+    """
+    value, unit = measurement.figure, measurement.unit
+    if value is None or value > 0.0 or not units.lower_is_better(unit):
+        return None
+    if (value == 0.0 and units.dimension(unit) != "time") or (
+        target is None and measurement.name.startswith(FITTED_COSTS)
+    ):
+        return None
+    return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, f"{units.shown(value, unit)} is not above 0: measured wrongly"
 
 
 def _floor(measurement: Measurement, target: Target | None) -> float | None:
@@ -224,8 +262,6 @@ def _decide(
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
         return Verdict.PASS, ReasonCode.WITHIN_LIMIT, "recorded; no target applies"
-    if value < 0.0 and units.lower_is_better(unit):
-        return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, f"{units.shown(value, unit)} is below 0: measured wrongly"
     if floor is not None and _side(value, target) is not _Side.GOOD and _is_near(value, floor, target):
         text = f"{units.shown(value, unit)} misses {target.limit_text}, but the floor is {units.shown(floor, unit)}"
         return Verdict.MARGINAL, ReasonCode.NEAR_FLOOR, text

@@ -23,6 +23,7 @@ class ReasonCode(Enum):
     FASTER_THAN_FLOOR = "faster-than-floor"
     NEAR_FLOOR = "near-floor"
     BASE_IMPOSSIBLE = "base-impossible"
+    FLOOR_IMPOSSIBLE = "floor-impossible"
 
 
 @dataclass(frozen=True)

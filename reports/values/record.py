@@ -160,6 +160,8 @@ class RunRecord:
         Of a thinned record, the seal of the whole one (or that it had none); empty for a record with all samples.
     digests : mapping
         SHA-256 of each part of the record; empty in a record of version 1, which is *not sealed*.
+    summary : mapping
+        Verdict and exit code as the record that was read states them; found anew whenever one is written.
     """
 
     run_id: str
@@ -179,6 +181,7 @@ class RunRecord:
     judged: tuple[Judging, ...] = ()
     thinned_from: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
+    summary: Mapping[str, str | int] = field(default_factory=dict, compare=False)
 
     @property
     def seal(self) -> str:

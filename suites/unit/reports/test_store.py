@@ -146,6 +146,20 @@ def test_a_damaged_record_is_named(damage, named: str) -> None:
         store.loads(json.dumps(document))
 
 
+@pytest.mark.parametrize("index", [-1, 1, 10**9])
+def test_a_judgement_about_a_figure_that_its_case_does_not_have_is_refused(index: int) -> None:
+    """Sealed anew, so that nothing but the index is wrong."""
+    document = json.loads(store.dumps(SAMPLES[0]))
+    alone = [case["case"] for case in document["cases"] if len(case["measurements"]) == 1]
+    judged = next(one for one in document["judgements"] if one["case"] in alone)
+    judged["index"] = index
+    document["digests"] = digests_of(document)
+    with pytest.raises(InputError) as refused:
+        store.loads(json.dumps(document))
+    assert judged["case"] in refused.value.problem
+    assert (refused.value.got, refused.value.allowed) == (index, "0 to 0")
+
+
 def test_a_record_that_unpacks_to_far_more_is_not_read_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

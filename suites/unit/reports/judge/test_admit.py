@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +22,7 @@ from reports.values.judgement import JudgedMeasurement, Limits
 from reports.values.machine import machine_of
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import Invocation, Judging, RunRecord
+from reports.values.seal import digests_of
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-9")
@@ -180,6 +182,20 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
         (lambda r: replace(r, asked=("stage6",)), "only stage6 of the plan"),
         (lambda r: replace(r, finished_utc=""), "did not finish"),
         (lambda r: replace(r, finished_utc="2001-01-01T00:00:00Z"), "before it began at "),
+        (lambda r: replace(r, finished_utc="yesterday"), "when it finished: 'yesterday' is no time like 2026-"),
+        (lambda r: replace(r, started_utc=""), "when it began: '' is no time like 2026-"),
+        (lambda r: replace(r, hardware={}), "its hardware is that of no GPU, unknown CPU, 0 cores; its invocations"),
+        (lambda r: replace(r, hardware={**r.hardware, "gpus": []}), "its hardware is that of no GPU, "),
+        (
+            lambda r: replace(r, stages=r.stages[:-1]),
+            "lacks stages that its invocations or cases name: stage7",
+        ),
+        (
+            lambda r: replace(
+                r, stages=r.stages[:-1], cases=tuple(case for case in r.cases if case.stage != r.stages[-1].stage)
+            ),
+            "lacks stages that its invocations or cases name: stage7",
+        ),
         (lambda r: with_stage(r, problem="it died"), "did not finish: it died"),
         (lambda r: with_stage(r, collected=0), "does not say how many cases"),
         (lambda r: with_stage(r, collected=99), "collected 99 cases and reports"),
@@ -217,6 +233,39 @@ def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change,
 def test_three_changes_are_named(whole: RunRecord, checkout: Path, changes: str, named: str) -> None:
     record = with_environment(whole, git_dirty=True, git_changes=tuple(changes))
     assert any(reason.endswith(f"local changes: {named}") for reason in reasons_against(sealed(record), checkout))
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [({"verdict": "PASS", "exit_code": 0}, "verdict PASS, exit_code 0"), ({}, "nothing"), (None, "nothing")],
+)
+def test_a_summary_that_does_not_follow_from_the_record_is_a_reason(
+    whole: RunRecord, checkout: Path, summary: dict[str, object] | None, said: str
+) -> None:
+    """Put right by hand, or left out, and sealed anew."""
+    document = json.loads(store.dumps(failed(whole)))
+    del document["summary"]
+    document |= {} if summary is None else {"summary": summary}
+    document["digests"] = digests_of(document)
+    (reason,) = reasons_against(store.loads(json.dumps(document)), checkout)
+    assert reason.startswith(f"its summary says {said}; its stages, cases and judgements give verdict FAIL")
+
+
+def test_a_machine_that_older_records_named_with_an_x_is_the_same(whole: RunRecord, checkout: Path) -> None:
+    gpus = whole.hardware["gpus"]
+    assert isinstance(gpus, list)
+    record = replace(whole, hardware={**whole.hardware, "gpus": [*gpus, *gpus]})
+    label = machine_of(record).label
+    assert label.startswith("2 × ")
+    for name, found in ((label, False), (label.replace(" × ", " x "), False), (label.replace("2 ×", "3 ×"), True)):
+        renamed = replace(record, invocations=(replace(record.invocations[0], machine=name),))
+        assert ("its hardware is that of" in "\n".join(reasons_against(sealed(renamed), checkout))) is found
+
+
+@pytest.mark.parametrize("floor", [0.0, -1.0])
+def test_a_floor_that_is_not_above_0_is_none(whole: RunRecord, checkout: Path, floor: float) -> None:
+    record = with_latencies(whole, lambda m: replace(m, conditions={**m.conditions, "floor": floor}))
+    assert "judged without a floor: burst.latency" in "\n".join(reasons_against(sealed(record), checkout))
 
 
 def with_judgements(record: RunRecord, change: Callable[[JudgedMeasurement], JudgedMeasurement]) -> RunRecord:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from reports.judge.bases import settled
 from reports.judge.decided import decided_targets, target_counts, told
+from reports.judge.targets import Comparison, Status, Target
 from reports.judge.verdict import judge, judge_cases, run_verdict
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
 from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
@@ -33,6 +35,17 @@ def test_a_ratio_on_an_impossible_base_is_an_error() -> None:
     assert judged["parity.disagreements"].verdict is Verdict.PASS
     right = {one.measurement: one.judgement.verdict for one in judge_cases([case_of(2.0)])}
     assert right["shard.slow_speedup"] is Verdict.FAIL
+
+
+@pytest.mark.parametrize("name", ["elementwise.copy_fraction", "transfer.link_fraction"])
+@pytest.mark.parametrize(("floor", "verdict"), [(2.0, Verdict.ERROR), (0.0, Verdict.ERROR), (0.5, Verdict.PASS)])
+def test_a_share_of_unit_1_is_a_ratio_by_its_name(name: str, floor: float, verdict: Verdict) -> None:
+    copy = Measurement("copy.time", 1.0, "us", conditions={"floor": floor})
+    share = Measurement(name, 0.99, "1")
+    case = CaseResult("suites/stage6/case", "stage6", (), Outcome.PASSED, measurements=(copy, share))
+    target = Target("t", name, "share", Comparison.AT_LEAST, 0.9, math.inf, "1", "goal", Status.GOAL, "2026-11-27")
+    (found,) = (one.judgement for one in judge_cases([case], [target]) if one.measurement == name)
+    assert found.verdict is verdict
 
 
 def test_an_older_record_is_read_as_if_it_had_been_judged_so() -> None:
@@ -63,3 +76,13 @@ def test_by_how_much_an_older_record_misses_is_counted_as_a_reader_does() -> Non
     assert told(above) == above.text
     assert told(judge(AGREE, None)) == judge(AGREE, None).text
     assert isinstance(one, JudgedMeasurement)
+
+
+@pytest.mark.parametrize("much", ["1.2.3 %", ". %", "a factor of 1..2", "a factor of ."])
+def test_a_miss_that_is_no_number_is_left_as_it_was_written(much: str) -> None:
+    case = case_of(2.0)
+    (one,) = (one for one in judge_cases([case]) if one.measurement == "shard.slow_speedup")
+    edited = replace(one, judgement=replace(one.judgement, text=f"misses >= 2 by {much}", limits=None))
+    assert told(edited.judgement) == edited.judgement.text
+    record = replace(sample_record(faults=False), cases=(case,), judgements=(edited,))
+    assert [found.by for found in decided_targets(record)] == [""]

@@ -103,6 +103,8 @@ def test_a_number_may_lie_in_a_span() -> None:
         ({"conditions": {"device": []}}, "conditions.device"),
         ({"conditions": {"neurons": {"min": 2, "max": 1}}}, "conditions.neurons"),
         ({"floor": float("inf")}, "finite"),
+        ({"floor": 0.0}, "a floor lies above 0"),
+        ({"floor": -1.0}, "a floor lies above 0"),
         ({"note": 3}, "note"),
     ],
 )

@@ -13,7 +13,7 @@ from burstproof.errors import ExitCode
 from reports.judge.targets import Comparison, Status, Target
 from reports.judge.verdict import case_verdict, exit_code, judge, judge_cases, run_verdict, stage_verdict, worst
 from reports.values.judgement import Limits, ReasonCode
-from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
+from reports.values.measurement import CaseResult, Measurement, Outcome, Scalar, Verdict
 from reports.values.record import RunRecord, StageRun
 from suites.support.sample_record import sample_record
 
@@ -82,8 +82,13 @@ def figure(value: float | None, unit: str = "ms", *samples: float) -> Measuremen
         (figure(-math.inf), LIMIT, Verdict.FAIL, ReasonCode.VALUE_INFINITE),
         (figure(9.0, "ms", 9.0, math.nan), LIMIT, Verdict.FAIL, ReasonCode.SAMPLE_INVALID),
         (figure(9.0), None, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
-        (figure(0.0), LIMIT, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(0.0), LIMIT, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
         (figure(-0.1), LIMIT, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(0.0), None, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(-5.0, "us"), None, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(-1.0, "J"), None, Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR),
+        (figure(0.0, "J"), None, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
+        (figure(-1.0, "C"), None, Verdict.PASS, ReasonCode.WITHIN_LIMIT),
     ],
 )
 def test_judgement(measurement: Measurement, target: Target | None, verdict: Verdict, reason: ReasonCode) -> None:
@@ -190,6 +195,27 @@ def test_a_measurement_may_declare_its_own_floor() -> None:
     too_fast = Measurement("m", 900.0, "us", conditions={"floor": 1000.0})
     assert judge(too_fast, LIMIT).verdict is Verdict.ERROR
     assert judge(too_fast, None).verdict is Verdict.ERROR
+
+
+@pytest.mark.parametrize("floor", [0, -1, 0.0, "0.1", True, math.nan])
+@pytest.mark.parametrize("target", [replace(LIMIT, near_floor=1.25), None])
+def test_a_floor_that_is_no_number_above_0_is_an_error(floor: Scalar, target: Target | None) -> None:
+    judged = judge(Measurement("m", 15_000.0, "us", (15_000.0,) * 6, {"floor": floor}), target)
+    assert (judged.verdict, judged.reason_code) == (Verdict.ERROR, ReasonCode.FLOOR_IMPOSSIBLE)
+    assert judged.text.startswith("a floor must be a number above 0, not ")
+
+
+def test_a_floor_that_is_0_in_the_unit_of_the_target_is_an_error() -> None:
+    """As 5e-324 us are in ms."""
+    tiny = Measurement("m", 15_000.0, "us", conditions={"floor": 5e-324})
+    assert judge(tiny, None).verdict is Verdict.PASS
+    assert judge(tiny, LIMIT).reason_code is ReasonCode.FLOOR_IMPOSSIBLE
+
+
+def test_a_fitted_cost_may_be_0_or_below_where_nothing_limits_it() -> None:
+    fitted = Measurement("burst.cost_per_neuron", -0.1, "ns")
+    assert judge(fitted, None).verdict is Verdict.PASS
+    assert judge(fitted, LIMIT).verdict is Verdict.ERROR
 
 
 @settings(deadline=None)
