@@ -53,7 +53,7 @@ ROOMS = {
     "network": {"errors"},
     "network.grow": {"network", "errors"},
     "network.synthetic": {"network", "errors"},
-    "network.files": {"network", "network.grow", "errors", "regular_file"},
+    "network.files": {"network", "network.grow", "errors", "regular_file", "termination"},
     "device": {"errors"},
     "compile": {"device", "errors", "regular_file", "user_cache"},
     "engine": {"network", "network.files", "network.grow", "errors", "regular_file"},

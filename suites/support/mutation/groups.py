@@ -76,7 +76,7 @@ GROUPS = (
         "seal",
         ("reports/judge/admit.py", "reports/values/seal.py"),
         (f"{_JUDGE}/test_admit.py", "suites/unit/reports/values/test_seal.py", "-k", "not folder_counts"),
-        parts=2,
+        parts=3,
     ),
     Group(
         "gating",
