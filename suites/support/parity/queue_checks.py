@@ -137,9 +137,6 @@ def check_queues_per_owner() -> list[str]:
             problems += [f"lists read again: {problem}" for problem in _differs(_small("fractions, delays to 7", 7))]
         long = replace(_small("integers", 1), synapses=40 * 110)
         problems += [f"rows of about 40: {problem}" for problem in _differs(long)]
-        longer = replace(_small("integers", 1), synapses=40 * 150)
-        with mock.patch("burstproof.engine.cuda.kernels.queues._noted_places", return_value=3):
-            problems += [f"rows of about 60, few noted: {problem}" for problem in _differs(longer)]
         with mock.patch(f"{_PLAN}.entries._FEW_NEURONS", 0):
             problems += [f"a palette: {problem}" for problem in _differs(_small("fractions, delays to 7", 3))]
         spec = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)

@@ -136,8 +136,7 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
 
 def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
     """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
-    wide = amounts_of_sources(variant, queues) or variant.offset_bits > 32
-    most = _MOST_WIDE_PARTS if wide else _MOST_PARTS
+    most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
     per_window = _FILLED * threads * _per_thread(variant, queues) / queues.part
     windows = max(1, int(most / per_window))
     return max(1, min(int(windows * per_window), most))
@@ -175,55 +174,42 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
 
 
-def _step_bits(queues: OwnerQueues) -> int:
-    """A part is noted for every so many places, as a power of two: at most as many as a part has entries."""
-    return max(1, queues.part).bit_length() - 1
-
-
-def _noted_places(variant: Variant, queues: OwnerQueues, threads: int) -> int:
-    """Numbers of shared memory in which ``note`` of ``make_find`` writes parts down."""
-    return 1 if divides(variant) else 2 * parts_at_once(variant, queues, threads)
-
-
 def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
-    """``note(base, parts, ends, part_of)`` and ``find(place, part, parts, ends, part_of)``.
+    """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
 
-    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on. All threads call
-    ``note`` first. At the first ``base`` it writes down the parts of places that are about a part apart, as many as
-    there is room for; beyond, they are sought.
+    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on; for short parts
+    ``note``, which all threads call first, writes it down for all places from ``base`` on.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
-    widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
-    most, length = np.uint32(_noted_places(variant, queues, threads)), np.uint32(max(1, variant.row_length))
-    shift, last_of_step = np.uint32(_step_bits(queues)), np.uint32((1 << _step_bits(queues)) - 1)
+    widest, length = (
+        np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1)),
+        np.uint32(max(1, variant.row_length)),
+    )
 
-    def note_nothing(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """The part of a place follows from its number."""
 
-    def note_parts(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        if base > zero:
-            return
+    def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        cuda.syncthreads()  # the last window's places have been looked up by all
         part = np.uint32(cuda.threadIdx.x)
         while part < parts:
-            first = zero
+            place, after = base, min(ends[part], end)
             if part > zero:
-                first = ends[np.uint32(part - one)]
-            at = np.uint32(np.uint32(first + last_of_step) >> shift)
-            after = min(most, np.uint32(np.uint32(ends[part] + last_of_step) >> shift))
-            while at < after:
-                part_of[at] = np.uint16(part)
-                at = np.uint32(at + one)
+                place = max(base, ends[np.uint32(part - one)])
+            while place < after:
+                part_of[np.uint32(place - base)] = np.uint16(part)
+                place = np.uint32(place + one)
             part = np.uint32(part + block)
         cuda.syncthreads()
 
-    def divided(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(part_of[np.uint32(place - base)])
+
+    def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(place // length)
 
-    def noted(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        at = np.uint32(place >> shift)
-        if at < most:
-            part = max(part, np.uint32(part_of[at]))
-        elif part == zero:
+    def sought(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        if part == zero:
             step = widest
             while step > zero:
                 if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
@@ -233,17 +219,22 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + one)
         return part
 
-    made = (note_nothing, divided) if divides(variant) else (note_parts, noted)
+    if divides(variant):
+        made = note_nothing, divided
+    elif queues.part < WARP:
+        made = note_all, noted
+    else:
+        made = note_nothing, sought
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
 def _make_find_first() -> tuple[Callable[..., Any], ...]:
     """``make_find`` of a part that is alone."""
 
-    def note(base: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+    def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         """There is nothing to write down."""
 
-    def find(place: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(0)
 
     return cuda.jit(device=True)(note), cuda.jit(device=True)(find)
@@ -279,10 +270,10 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         thread = np.uint32(cuda.threadIdx.x)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
-        note(base, parts, ends, part_of)
+        note(base, np.uint32(last + one), parts, ends, part_of)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
-            part = find(place, part, parts, ends, part_of)
+            part = find(place, base, part, parts, ends, part_of)
             sought[i] = offset(firsts[part] + offset(place))
             if of_sources:
                 values[i] = amounts[part]
@@ -471,8 +462,8 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
     load_window = make_load_window(variant, queues, threads, whole)
     put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
-    empty_bins = make_empty_bins(variant, queues, threads)
-    places = 1 if whole else _noted_places(variant, queues, threads)
+    empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
+    places = threads * per_thread if short else 1
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     all_of_thread = np.uint32((1 << per_thread) - 1)
 
