@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What asks a program to end; nobody waits at a keyboard for its answer."""
+
+
+Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
 class Terminated(KeyboardInterrupt):
@@ -26,26 +29,32 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def raising_terminated() -> Iterator[None]:
-    """Within it, the first of ``ENDING`` raises :class:`Terminated`, SIGINT as ever; later ones of these do nothing.
+def seen_to(usual: Mapping[int, Handler], handler: Handler) -> Iterator[None]:
+    """Within it, ``handler`` sees to those signals that nobody has seen to before: their handlers are the ``usual``.
 
-    Only the main thread can see to that, and only to signals that nobody has seen to before.
+    Only the main thread can see to signals; another one changes nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    usual = dict.fromkeys(ENDING, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
-    mine = {number: handler for number, handler in usual.items() if signal.getsignal(number) == handler}
-
-    def end(number: int, _: FrameType | None) -> None:
-        for each in mine:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
-
+    main = threading.current_thread() is threading.main_thread()
+    mine = {number: before for number, before in usual.items() if main and signal.getsignal(number) == before}
     for number in mine:
-        signal.signal(number, end)
+        signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, handler in mine.items():
-            signal.signal(number, handler)
+        for number, before in mine.items():
+            signal.signal(number, before)
+
+
+@contextmanager
+def raising_terminated() -> Iterator[None]:
+    """Within it, the first of ``ENDING`` raises :class:`Terminated`, SIGINT as ever; later ones of these do nothing."""
+    usual: dict[int, Handler] = {**dict.fromkeys(ENDING, signal.SIG_DFL), signal.SIGINT: signal.default_int_handler}
+
+    def end(number: int, _: FrameType | None) -> None:
+        for each in usual:
+            if signal.getsignal(each) is end:
+                signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+
+    with seen_to(usual, end):
+        yield

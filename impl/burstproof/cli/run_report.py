@@ -138,5 +138,7 @@ def _shards(values: dict[str, Any] | None) -> str:
 
 def _times(document: dict[str, Any]) -> str:
     elapsed_s, first_s, bursts = document["elapsed_s"], document["first_burst_s"], document["timed_bursts"]
+    if not bursts:
+        return "0 s: the checkpoint was at the last burst"
     then = f"; then {1000 * (elapsed_s - first_s) / (bursts - 1):.3f} ms each" if bursts > 1 else ""
     return f"{elapsed_s:.3f} s (the first {first_s:.3f} s, compilation included{then})"

@@ -6,15 +6,14 @@ import errno
 import os
 import secrets
 import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
 from burstproof.errors import BurstproofError, EnvironmentInvalidError
-from burstproof.termination import ENDING
+from burstproof.termination import ENDING, seen_to
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 """What the machine lacks, whatever the path."""
@@ -56,27 +55,15 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             raise
 
 
-@contextmanager
-def _removed_if_terminated(temporary: Path) -> Iterator[None]:
-    """Within it, a signal of ``ENDING`` that would end the process removes ``temporary`` first.
-
-    Only the main thread can see to that, and only to signals that the program has not seen to itself.
-    """
-    main = threading.current_thread() is threading.main_thread()
-    mine = [number for number in ENDING if main and signal.getsignal(number) is signal.SIG_DFL]
+def _removed_if_terminated(temporary: Path) -> AbstractContextManager[None]:
+    """Within it, a signal of ``ENDING`` that would end the process removes ``temporary`` first."""
 
     def end(number: int, _: FrameType | None) -> None:
         temporary.unlink(missing_ok=True)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    for number in mine:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in mine:
-            signal.signal(number, signal.SIG_DFL)
+    return seen_to(dict.fromkeys(ENDING, signal.SIG_DFL), end)
 
 
 def refused_write(error: OSError, where: str, kind: type[BurstproofError]) -> BurstproofError:
