@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 from burstproof.config import Configuration, Value, load_configuration
-from burstproof.engine.cpu.threads import check_threads, usable_cores
+from burstproof.engine.cores import usable_cores
+from burstproof.engine.cpu.threads import check_threads
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, SynapseMemory
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile

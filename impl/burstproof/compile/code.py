@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any
 
-from burstproof.compile.image_cache import Compiled, cached_image
+from burstproof.compile.image_cache import Compiled, cached_image, is_kept
 from burstproof.compile.numba_cubin import Capability, Image, compile_kernel, runs_on, toolkit_version
 from burstproof.compile.parameters import VALUE_TYPES, Parameter
 from burstproof.device.protocol import Signature
@@ -231,6 +231,11 @@ class NumbaCode:
         if key is None:
             return self._compiled(capability)
         return cached_image(self.name, capability, key, lambda: self._parts(capability))
+
+    def is_kept(self, capability: Capability) -> bool:
+        """Whether ``image`` has nothing to compile, or would keep nothing of what another process compiles."""
+        key = self._key(capability)
+        return key is None or is_kept(key)
 
     def _key(self, capability: Capability) -> Mapping[str, Any] | None:
         """All that the machine code depends on; ``None`` if something is not known, or there are no tools."""

@@ -62,16 +62,31 @@ def cached_image(
     folder : Path, optional
         By default ``images`` in the package's folder of the user's cache.
     """
-    start = time.perf_counter()
-    document = json.dumps({**key, "format": _FORMAT}, sort_keys=True)
-    entry = hashlib.sha256(document.encode()).digest()
-    try:
-        folder = folder or cache_folder() / "images"
-    except RuntimeError:  # a user without a home folder
+    start, entry, folder = time.perf_counter(), _entry(key), folder or _folder()
+    if folder is None:
         cubin, symbols = compiled()
     else:
         cubin, symbols = _load(entry, folder) or _compiled_once(entry, compiled, folder)
     return Image(name, capability, cubin, time.perf_counter() - start, symbols)
+
+
+def is_kept(key: Mapping[str, Any], folder: Path | None = None) -> bool:
+    """Whether ``cached_image`` finds an image for ``key``, or is to keep none anyway."""
+    folder = folder or _folder()
+    return folder is None or _load(_entry(key), folder) is not None
+
+
+def _entry(key: Mapping[str, Any]) -> bytes:
+    """The digest under which the image of ``key`` is kept."""
+    return hashlib.sha256(json.dumps({**key, "format": _FORMAT}, sort_keys=True).encode()).digest()
+
+
+def _folder() -> Path | None:
+    """Where images are kept; ``None`` for a user without a home folder."""
+    try:
+        return cache_folder() / "images"
+    except RuntimeError:
+        return None
 
 
 def _compiled_once(entry: bytes, compiled: Callable[[], Compiled], folder: Path) -> Compiled:

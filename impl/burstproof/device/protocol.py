@@ -138,6 +138,7 @@ class DeviceRuntime(Protocol):
     multiprocessors: int
     l2_bytes: int
     shared_bytes: int
+    capability: tuple[int, int]
     name: str
 
     def memory_info(self) -> tuple[int, int]:

@@ -65,6 +65,7 @@ class SimulatorRuntime:
     multiprocessors = 1
     l2_bytes = 0
     shared_bytes = 227 << 10
+    capability = 0, 0
     name = "CUDA simulator"
 
     def memory_info(self) -> tuple[int, int]:

@@ -19,7 +19,8 @@ from burstproof.engine.cuda.exchange.words import CENSUS_WORD, COUNT_WORD, HEADE
 from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
-from burstproof.engine.cuda.host.many_devices import fitted, kernels_of
+from burstproof.engine.cuda.host.compiling import kernels_of
+from burstproof.engine.cuda.host.many_devices import fitted
 from burstproof.engine.cuda.host.shard import DeviceShard
 from burstproof.engine.cuda.host.shard_forms import alike
 from burstproof.engine.cuda.host.shard_group import DeviceGroup

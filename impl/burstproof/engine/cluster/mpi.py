@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cluster.roll_call import RollCall
-from burstproof.engine.cpu.threads import usable_cores
+from burstproof.engine.cores import usable_cores
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.sharded.shard import Fired, merged
 from burstproof.errors import EnvironmentInvalidError, ExitCode, ShardLostError

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.admission import check_state
+from burstproof.engine.cores import usable_cores
 from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
 from burstproof.engine.cpu.growing import Growing
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.threads import Team, thread_count, usable_cores
+from burstproof.engine.cpu.threads import Team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress

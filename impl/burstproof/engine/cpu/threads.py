@@ -7,9 +7,7 @@ batch about as long as a busy caller takes, and otherwise sleep in a pool.
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from pathlib import Path
 
 import numpy as np
 
@@ -25,26 +23,11 @@ from burstproof.errors import InputError
 MOST_THREADS = 56
 """Most threads that ``threads = 0`` takes."""
 
-CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-
 _NEURON_NS = 1.0
 _EVENT_NS = 2.4
 _EXPECTED_RATE = 0.01
 _LEAST_NS = 100_000.0
 _THREAD_NS = 40_000.0
-
-
-def usable_cores(quota: Path = CPU_QUOTA) -> int:
-    """Cores that this process may use, no more than a container's share of processor time.
-
-    Source: Linux, control groups version 2: ``cpu.max`` holds microseconds per period and the period, or ``max``.
-    """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        share, period = quota.read_text("ascii").split()
-        return max(1, min(cores, int(share) // int(period)))
-    except (OSError, ValueError, ZeroDivisionError):
-        return cores
 
 
 def check_threads(threads: int, cores: int) -> None:

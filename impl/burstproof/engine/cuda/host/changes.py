@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceRuntime, DeviceStream
-from burstproof.engine.cuda.host.launches import compiled_once
+from burstproof.engine.cuda.host.compiling import compiled_once
 
 _BLOCK = 128
 _FIRST_ROOM = 1 << 14

@@ -9,6 +9,7 @@ import numpy as np
 
 from burstproof.device.protocol import BufferSpec, DeviceBuffer, DeviceGraph, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
+from burstproof.engine.cuda.host.compiling import kernels_of
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
@@ -57,7 +58,8 @@ class FusedLaunches:
         self._shape = packed.variant.fused
         self._packed = packed
         self._chunks = chunks_of(packed.sizes.neurons, packed.variant)
-        self._kernels = Kernels(runtime, whole(packed.variant), catalogue(packed.variant))
+        shard = whole(packed.variant)
+        self._kernels = Kernels(runtime, shard, catalogue(shard), kernels_of(runtime, shard))
         self._numbers = numbers_of(packed)
 
     def queue(self, calls: FusedCalls, kind: BatchKind, stream: DeviceStream) -> None:

@@ -6,7 +6,7 @@ batch's ``Values`` hold under the fields' names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
+from burstproof.engine.cuda.host.compiling import compiled_once
 from burstproof.engine.cuda.plan.buffers import (
     bucket_room,
     calendar_room,
@@ -41,18 +42,6 @@ _BLOCK_OF_LISTS = 256
 _BLOCK_OF_MODULATORS = 128
 _WAVES = 4
 WARP = 32
-
-
-_COMPILED: dict[tuple[Callable[..., None], str], Any] = {}
-"""Kernels by function and model of device; on every device of a model they are loaded when first launched there."""
-
-
-def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
-    """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
-    key = spec.function, runtime.name
-    if key not in _COMPILED:
-        _COMPILED[key] = runtime.kernel(spec.code)
-    return _COMPILED[key]
 
 
 @dataclass(frozen=True, eq=False)

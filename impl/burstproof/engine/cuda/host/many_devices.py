@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,8 @@ from burstproof.engine.cuda.exchange.words import packets_side_words, side_words
 from burstproof.engine.cuda.host.appearing import Appearing
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
+from burstproof.engine.cuda.host.compiling import kernels_of
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
-from burstproof.engine.cuda.host.launches import compiled_once
 from burstproof.engine.cuda.host.shard import DeviceShard, Fill, ShardResult
 from burstproof.engine.cuda.host.shard_forms import alike, with_owners
 from burstproof.engine.cuda.host.shard_group import DeviceGroup
@@ -39,7 +38,6 @@ from burstproof.engine.cuda.plan.shard_pack import (
     shard_for,
     whole_network,
 )
-from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import refuse_overflow, synapse_facts
@@ -93,14 +91,6 @@ def pack_shards(
     shards = repack(None)
     fill = partial(fill_shard, network=network)
     return ManyDevices(shards, options, choice.for_shards(partition.shards), fill, repack)
-
-
-def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
-    """The kernels of ``shard`` by name, each compiled once."""
-    from burstproof.engine.cuda.kernels.catalogue import catalogue
-
-    make_current(runtime)
-    return {spec.name: compiled_once(runtime, spec) for spec in catalogue(shard)}
 
 
 class ManyDevices:
@@ -181,6 +171,7 @@ class ManyDevices:
     def _connect(self) -> None:
         """Fix the calls of all shards."""
         for shard in self.shards:
+            make_current(shard.runtime)
             kernels = kernels_of(shard.runtime, shard.shard.shard)
             shard.connect(kernels, self.mail, self.room, self.choice.patience_ns)
 

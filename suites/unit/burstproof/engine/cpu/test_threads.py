@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.queues import balanced_bounds
-from burstproof.engine.cpu.threads import MOST_THREADS, thread_count, usable_cores
+from burstproof.engine.cpu.threads import MOST_THREADS, thread_count
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -51,15 +50,6 @@ def test_threads_are_chosen_by_the_work_and_the_cores(neurons: int, synapses: in
 def test_the_number_of_threads_that_is_asked_for_is_taken() -> None:
     assert thread_count(options(7), 1000, 0, 2) == 7
     assert thread_count(options(7), 3, 0, 2) == 3
-
-
-def test_a_container_s_share_of_time_bounds_the_cores(tmp_path: Path) -> None:
-    quota = tmp_path / "cpu.max"
-    everything = usable_cores(quota)
-    assert everything >= 1
-    for text, wanted in (("100000 100000", 1), ("50000 100000", 1), ("max 100000", everything), ("", everything)):
-        quota.write_text(text, encoding="ascii")
-        assert usable_cores(quota) == wanted
 
 
 def test_ranges_follow_where_the_synapses_end() -> None:

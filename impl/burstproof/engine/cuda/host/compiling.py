@@ -1,0 +1,114 @@
+"""The kernels of an engine, compiled for the model of its device when first asked for.
+
+numba compiles on one core. Where cores are idle and several kernels are on no disk yet, *helpers* compile some of them
+in processes of their own: a helper puts each into the cache of images, where this process finds it, or waits for it.
+An engine whose helpers fail compiles everything itself.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.cores import idle_cores
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant
+
+if TYPE_CHECKING:
+    from burstproof.engine.cuda.kernels.spec import KernelSpec
+
+_LONGEST_FIRST = ("enqueue", "burst", "dynamics", "propagate_computed")
+"""Kernels that take longest to compile; the first of them that an engine has is this process's own work."""
+
+_HELPERS = 2
+
+Work = tuple[ShardVariant, Sequence[str], tuple[int, int]]
+"""What a helper compiles: kernels of a shard by name, and the compute capability."""
+
+_COMPILED: dict[tuple[Callable[..., None], str], Any] = {}
+"""Kernels by function and model of device; on every device of a model they are loaded when first launched there."""
+
+
+def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
+    """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
+    key = spec.function, runtime.name
+    if key not in _COMPILED:
+        _COMPILED[key] = runtime.kernel(spec.code)
+    return _COMPILED[key]
+
+
+def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
+    """The kernels of ``shard`` by name, each compiled once."""
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+    specs = sorted(catalogue(shard), key=_rank)
+    with _helped(runtime, shard, specs):
+        return {spec.name: compiled_once(runtime, spec) for spec in specs}
+
+
+def _rank(spec: KernelSpec) -> int:
+    return _LONGEST_FIRST.index(spec.name) if spec.name in _LONGEST_FIRST else len(_LONGEST_FIRST)
+
+
+@contextmanager
+def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelSpec]) -> Iterator[None]:
+    """Have helpers compile what is on no disk, but for the first of it; none is left running."""
+    missing = [] if runtime.simulated else [spec.name for spec in specs if not _is_known(runtime, spec)]
+    helpers: list[subprocess.Popen[bytes]] = []
+    if len(missing) > _HELPERS and idle_cores() > _HELPERS and sys.executable:
+        with suppress(OSError):
+            for names in (missing[1:2], missing[2:]):
+                helpers.append(_started())
+                _tell(helpers[-1], (shard, names, runtime.capability))
+    try:
+        yield
+    finally:
+        for helper in helpers:
+            helper.kill()
+            helper.wait()
+
+
+def _is_known(runtime: DeviceRuntime, spec: KernelSpec) -> bool:
+    """Whether nothing is to be compiled for ``spec``."""
+    return (spec.function, runtime.name) in _COMPILED or spec.code.is_kept(runtime.capability)
+
+
+def _started() -> subprocess.Popen[bytes]:
+    """A helper, which finds the package where this process did."""
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.Popen(
+        [sys.executable, "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=found,
+    )
+
+
+def _tell(helper: subprocess.Popen[bytes], work: Work) -> None:
+    """Give ``helper`` its work."""
+    assert helper.stdin is not None
+    with helper.stdin as told:
+        pickle.dump(work, told)
+
+
+def _help() -> None:
+    """What a helper does; an interrupt is for the process that it helps."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from burstproof.engine.cuda.kernels.catalogue import catalogue
+
+    work: Work = pickle.load(sys.stdin.buffer)
+    shard, names, capability = work
+    codes = {spec.name: spec.code for spec in catalogue(shard)}
+    for name in names:
+        codes[name].image(capability)
+
+
+if __name__ == "__main__":
+    _help()

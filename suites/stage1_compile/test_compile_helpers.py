@@ -1,0 +1,91 @@
+"""Kernels of an engine that helpers compile in processes of their own, on cores that are idle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from burstproof.compile.code import NumbaCode
+from burstproof.compile.numba_cubin import Image, compile_kernel
+from burstproof.device.protocol import DeviceRuntime
+from burstproof.engine.cuda.host.compiling import kernels_of
+from burstproof.engine.cuda.kernels.catalogue import catalogue
+from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
+from suites.support.compile.variants import chosen_variants
+
+pytestmark = [pytest.mark.requirement("KL-1", "BE-6"), pytest.mark.xdist_group("helpers that compile")]
+
+HOPPER = (9, 0)
+LONGEST_S = 120.0
+
+
+@pytest.fixture
+def lean() -> ShardVariant:
+    return whole(chosen_variants()["lean"])
+
+
+@pytest.fixture
+def own_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Names of what this process compiles, in its order, with an empty cache and four idle cores."""
+    names: list[str] = []
+
+    def noted(name: str, *rest: Any) -> Image:
+        names.append(name)
+        return compile_kernel(name, *rest)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("burstproof.compile.code.compile_kernel", noted)
+    monkeypatch.setattr("burstproof.engine.cuda.host.compiling.idle_cores", lambda: 4)
+    return names
+
+
+def device(load: Callable[[NumbaCode], Image]) -> DeviceRuntime:
+    """A model of device of its own, whose kernels are images."""
+    return cast(DeviceRuntime, SimpleNamespace(simulated=False, capability=HOPPER, name=object(), kernel=load))
+
+
+def test_helpers_compile_all_but_the_longest(lean: ShardVariant, own_work: list[str]) -> None:
+    codes = [spec.code for spec in catalogue(lean)]
+
+    def load(code: NumbaCode) -> Image:
+        deadline = time.monotonic() + LONGEST_S
+        while code.name == "burst" and sum(one.is_kept(HOPPER) for one in codes) < len(codes) - 1:
+            assert time.monotonic() < deadline, "helpers keep nothing"
+            time.sleep(0.1)
+        return code.image(HOPPER)
+
+    kernels = kernels_of(device(load), lean)
+    assert own_work == ["burst"]
+    assert kernels.keys() == {spec.name for spec in catalogue(lean)}
+    assert all(kernel.cubin.startswith(b"\x7fELF") for kernel in kernels.values())
+
+
+@pytest.mark.parametrize("interpreter", ["/bin/false", "/nowhere/python", ""])
+def test_without_helpers_this_process_compiles_everything(
+    lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, interpreter: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", interpreter)
+    kernels_of(device(lambda code: code.image(HOPPER)), lean)
+    assert sorted(own_work) == sorted(spec.code.name for spec in catalogue(lean))
+
+
+def test_busy_machines_and_full_caches_need_no_helpers(
+    lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any, **__: Any) -> None:
+        raise AssertionError("a helper was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr("burstproof.engine.cuda.host.compiling.idle_cores", lambda: 2)
+    kernels_of(device(lambda code: code.image(HOPPER)), lean)
+    made = len(own_work)
+    monkeypatch.setattr("burstproof.engine.cuda.host.compiling.idle_cores", lambda: 16)
+    kernels_of(device(lambda code: code.image(HOPPER)), lean)
+    assert len(own_work) == made == len(catalogue(lean))
