@@ -1,22 +1,42 @@
-"""The gates of this session: evaluated once, when first asked for, or all closed on request."""
+"""The gates of this session: evaluated once, when first asked for, or all closed on request.
+
+Of several workers each begins with another GPU: it sees all of them, in an order of its own.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from hardware.gates import GATE_NAMES, Gate
 from stages.plan import NO_GATE
 
+if TYPE_CHECKING:
+    from hardware.inventory import Inventory
+
 GPU_FREE_REASON = "a GPU-free run was asked for"
 
 
-def machine_gates() -> Mapping[str, Gate]:
-    """Evaluate the gates of this machine through NVML, without a CUDA context."""
+def machine_gates(worker: int = 0) -> Mapping[str, Gate]:
+    """Evaluate the gates of this machine through NVML, without a CUDA context, for the worker of that number."""
     from hardware.gates import evaluate_gates
     from hardware.inventory import take_inventory
 
-    return evaluate_gates(take_inventory())
+    inventory = take_inventory()
+    if worker:
+        _begin_elsewhere(inventory, worker)
+    return evaluate_gates(inventory)
+
+
+def _begin_elsewhere(inventory: Inventory, worker: int) -> None:
+    """Have CUDA count equal GPUs from another one on, unless somebody has chosen some."""
+    gpus = inventory.gpus
+    alike = len({gpu.name for gpu in gpus}) == 1 and not any(gpu.mig_enabled for gpu in gpus)
+    if alike and inventory.host.visible_devices is None:
+        order = (str((worker + place) % len(gpus)) for place in range(len(gpus)))
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order)
 
 
 def closed_gates() -> Mapping[str, Gate]:
@@ -34,15 +54,17 @@ class Gatekeeper:
     ----------
     gpu_free : bool
         Treat every hardware gate as closed and ask NVML nothing.
+    worker : int
+        Number of this process among the workers of a stage.
     """
 
-    def __init__(self, *, gpu_free: bool) -> None:
-        self._gpu_free = gpu_free
+    def __init__(self, *, gpu_free: bool, worker: int = 0) -> None:
+        self._gpu_free, self._worker = gpu_free, worker
 
     @cached_property
     def gates(self) -> Mapping[str, Gate]:
         """All gates by name."""
-        return closed_gates() if self._gpu_free else machine_gates()
+        return closed_gates() if self._gpu_free else machine_gates(self._worker)
 
     def closed_reason(self, name: str) -> str | None:
         """Return why the gate is closed, or ``None`` if it is open."""

@@ -71,7 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{kind}(why): a smaller plan leaves the case out, for this reason")
     if not hasattr(config, "workerinput"):
         end_in_order()
-    config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"))
+    worker = int(getattr(config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw"))
+    config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"), worker=worker)
     config.pluginmanager.register(Witness(), "burstproof-witness")
     if config.pluginmanager.hasplugin("xdist"):
         from stages.grouping import Grouping

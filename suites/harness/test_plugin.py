@@ -28,7 +28,8 @@ def closed_gpu(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A machine with NVML and without a usable GPU; the list grows with every evaluation."""
     asked: list[int] = []
 
-    def gates() -> dict[str, Gate]:
+    def gates(worker: int) -> dict[str, Gate]:
+        assert worker == 0
         asked.append(1)
         return {n: Gate(n, n in ("none", "nvml"), f"{n} here" if n == "nvml" else f"no {n}") for n in GATE_NAMES}
 

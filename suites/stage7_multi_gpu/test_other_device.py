@@ -16,6 +16,7 @@ from burstproof.tensor.array.protocol import Array, Backend
 from burstproof.tensor.attention.operation import attention, attention_backward, standard_attention
 from burstproof.tensor.gpt.config import GptConfig
 from burstproof.tensor.gpt.model import Gpt
+from burstproof.tensor.lattices import golden
 from burstproof.tensor.ops.adamw import AdamW
 from burstproof.tensor.ops.linalg import matmul
 from suites.support.parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
@@ -75,6 +76,14 @@ def test_attention_stays_on_the_device_of_its_arrays(other: Backend, dtype: type
     assert _lie_there(other, attended.out, attended.lse, *gradients)
     assert _lie_there(other, standard_attention(q, k, v).out)
     np.testing.assert_allclose(other.to_host(attended.out), expected.out, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.requirement("TO-1", "TO-10")
+def test_integers_are_bounded_where_they_lie(other: Backend) -> None:
+    """The bound that keeps a recurrence in 64 bits is computed on the device of its arrays."""
+    found = golden.recurrence(other.zeros(1000, np.int64), other.ones(1000, np.int64), 90)
+    assert _lie_there(other, found)
+    assert np.all(other.to_host(found) == 2880067194370816120)
 
 
 @pytest.mark.requirement("TO-1", "TO-4")

@@ -35,8 +35,8 @@ def small_checkout(
     return root, tuple(stages)
 
 
-def no_gpu() -> dict[str, Gate]:
-    """The gates of a machine that has no GPU."""
+def no_gpu(_worker: int) -> dict[str, Gate]:
+    """The gates of a machine that has no GPU, for any worker."""
     return {name: Gate(name, name == NO_GATE, f"no {name} here") for name in GATE_NAMES}
 
 

@@ -56,7 +56,8 @@ def recurrence(first: Array, second: Array, steps: int) -> Array:
     check_alike(second, first, "recurrence")
     _check_steps(steps, "recurrence")
     if first.dtype == INT64 and first.size:
-        _check_range(first, second, steps)
+        with place.use():  # CuPy reduces on the current device, wherever the array lies
+            _check_range(first, second, steps)
     if place.device is None:
         before, now = first.copy(), second.copy()
         for _ in range(steps):
