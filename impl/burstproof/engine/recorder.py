@@ -54,6 +54,15 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
     return recorder.recording()
 
 
+def recording_of_one(burst: Burst, record: Record) -> Recording:
+    """The recording of a run of one ``burst``, which may be one of many: made in two microseconds, not in twenty."""
+    kept = slice(0 if record is Record.NONE else 1)
+    listed = slice(len(burst.fired_ids) if record is Record.FIRED else 0)
+    counts = np.array([[burst.number], [len(burst.fired_ids)], [burst.candidates]], np.int64)
+    number, fired, candidates = counts[:, kept]
+    return Recording(number, fired, candidates, burst.fired_ids[listed], burst.fired_potentials[listed])
+
+
 def _add(recorder: Recorder, burst: Burst) -> None:
     fired = burst.fired_ids, burst.fired_potentials
     recorder.add(burst.number, len(burst.fired_ids), burst.candidates, fired)

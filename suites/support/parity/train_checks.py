@@ -178,6 +178,23 @@ def check_records() -> list[str]:
     return problems
 
 
+def check_runs_of_one_burst() -> list[str]:
+    """They are steps: whatever is recorded, with stimulus and without, between batches, with a word of progress."""
+    mix = replace(next(m for m in MIXES if m.name == "fractions, delays to 7"), neurons=30, synapses=200)
+    network, options = mixed_network(mix), mixed_options(mix)
+    plan = mixed_plan(mix, network)
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    problems, told, lengths = [], list[int](), (1, 1, 3, 1)
+    for record in Record:
+        for bursts in lengths:
+            expected = reference.run(bursts, plan, record=record)
+            problems += recordings_differ(expected, engine.run(bursts, plan, record=record, progress=told.append))
+        problems += reference.state().differences(engine.state())
+    if sum(told) != len(Record) * sum(lengths):
+        problems.append(f"progress {told}")
+    return problems
+
+
 def check_late_bursts() -> list[str]:
     """Burst numbers that pass 2^32, of which the ring's six slots are no divisor: in trains, and one at a time."""
     mix = next(m for m in MIXES if m.name == "fractions, delays to 7")

@@ -34,7 +34,7 @@ from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import record_steps
+from burstproof.engine.recorder import record_steps, recording_of_one
 from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
@@ -47,6 +47,9 @@ from burstproof.network.synthetic.spec import SyntheticSpec
 
 if TYPE_CHECKING:
     from burstproof.engine.sharded.engine import Links
+
+_SHORT_LISTS = 10_000_000
+"""Neurons of a network whose fired lists take less time to fetch than a batch of one burst takes the host."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -349,10 +352,25 @@ class CudaEngine(PackedEngine):
             return record_steps(
                 coming, lambda b: self._grow(growing, b, packed.get(b), plan.get(b, NO_STIMULUS)), record, progress
             )
-        recording = self._batches.run(self, packed, len(coming), record, progress)
+        recording = self._run_as_step(coming, packed, record)
+        if recording is None:
+            recording = self._batches.run(self, packed, len(coming), record, progress)
+        elif progress is not None:
+            progress(1)
         if self.devices.due():
             self._lay_out_again()
         return recording
+
+    def _run_as_step(self, coming: range, packed: PackedPlan, record: Record) -> Recording | None:
+        """A run of one burst, done as a step: in a quarter of the host's time. ``None`` where it has to be a batch."""
+        listed = record is Record.FIRED or self.network.neuron_count <= _SHORT_LISTS
+        if len(coming) != 1 or not listed:
+            return None
+        devices, stimulus = self.devices, packed.get(coming[0])
+        if not devices.takes(NO_STIMULUS if stimulus is None else stimulus):
+            return None
+        fired, candidates = self._batches.one(self, devices, stimulus)
+        return recording_of_one(Burst(coming[0], *fired, candidates), record)
 
     def _lay_out_again(self) -> None:
         """Go on from the state at hand in the layout that suits what fires.

@@ -142,7 +142,9 @@ class OneDevice:
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """See ``Devices.step``: one launch, one wait, nothing to sort."""
         make_current(self._runtime)
-        return self.sets[number].step(stimulus, behind)
+        fired, candidates = self.sets[number].step(stimulus, behind)
+        self._regret.add(1, len(fired[0]))
+        return fired, candidates
 
     def loop_kernel(self) -> LoopKernel | None:
         """See ``Devices.loop_kernel``; compiled when first asked for, and there until the network is packed again."""
