@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cuda.exchange.devices import device_count
@@ -40,7 +41,12 @@ def small(request: pytest.FixtureRequest) -> TrustedRun:
     return run_of_kind(kind_row(request.param, FEW), FEW_PARTS, ReferenceEngine.create)
 
 
-@pytest.fixture(scope="module", params=EVERY_KIND)
+def _of_a_process(kind: str) -> ParameterSet:
+    """What is compared of ``kind`` stays in one process, which holds the network and the trusted run."""
+    return pytest.param(kind, marks=pytest.mark.xdist_group(f"a million, {kind}"))
+
+
+@pytest.fixture(scope="module", params=map(_of_a_process, EVERY_KIND))
 def row(request: pytest.FixtureRequest) -> Row:
     """A million neurons."""
     return kind_row(request.param, SMALL)
@@ -76,7 +82,6 @@ def test_kind_on_the_cpu(small: TrustedRun, measure: Measure) -> None:
 
 @pytest.mark.measures("parity.disagreements", backend="cuda", network=...)
 @pytest.mark.thorough("a minute or two for a kind")
-@pytest.mark.xdist_group("kinds of a million")
 @pytest.mark.time_limit(1500)
 @pytest.mark.parametrize("devices", DEVICES)
 def test_kind_on_gpus(devices: int, row: Row, large: TrustedRun, measure: Measure) -> None:
