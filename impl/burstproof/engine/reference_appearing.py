@@ -77,7 +77,7 @@ class Appearing:
         if active and (not mapping.rewarded or factor > 0):
             synapses = self.network.synapses
             there = [
-                np.concatenate([table.astype(np.int64)[rows], column[own]])
+                np.concatenate([table[rows].astype(np.int64), column[own]])
                 for table, column in ((synapses.source_neurons, made.sources), (synapses.target_neurons, made.targets))
             ]
             new = missing_pairs(sources, targets, (there[0], there[1]))
