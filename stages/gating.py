@@ -34,7 +34,7 @@ def _begin_elsewhere(inventory: Inventory, worker: int) -> None:
     """Have CUDA count equal GPUs from another one on, unless somebody has chosen some."""
     gpus = inventory.gpus
     alike = len({gpu.name for gpu in gpus}) == 1 and not any(gpu.mig_enabled for gpu in gpus)
-    if alike and inventory.host.visible_devices is None:
+    if len(gpus) > 1 and alike and inventory.host.visible_devices is None:
         order = (str((worker + place) % len(gpus)) for place in range(len(gpus)))
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order)
 

@@ -71,8 +71,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{kind}(why): a smaller plan leaves the case out, for this reason")
     if not hasattr(config, "workerinput"):
         end_in_order()
-    worker = int(getattr(config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw"))
-    config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"), worker=worker)
+    worker = getattr(config, "workerinput", {}).get("workerid", "").removeprefix("gw")
+    number = int(worker) if worker.isdecimal() else 0
+    config.stash[_GATEKEEPER] = Gatekeeper(gpu_free=config.getoption("--gpu-free"), worker=number)
     config.pluginmanager.register(Witness(), "burstproof-witness")
     if config.pluginmanager.hasplugin("xdist"):
         from stages.grouping import Grouping

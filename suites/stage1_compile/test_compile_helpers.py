@@ -51,17 +51,18 @@ def device(load: Callable[[NumbaCode], Image]) -> DeviceRuntime:
     return cast(DeviceRuntime, SimpleNamespace(simulated=False, capability=HOPPER, name=object(), kernel=load))
 
 
+def _once_others_are_kept(code: NumbaCode, shard: ShardVariant) -> Image:
+    """The image of ``code``; that of the burst only when helpers have done all others."""
+    others = [spec.code for spec in catalogue(shard) if spec.name != "burst"]
+    deadline = time.monotonic() + LONGEST_S
+    while code.name == "burst" and not all(other.is_kept(HOPPER) for other in others):
+        assert time.monotonic() < deadline, "helpers keep nothing"
+        time.sleep(0.1)
+    return code.image(HOPPER)
+
+
 def test_helpers_compile_all_but_the_longest(lean: ShardVariant, own_work: list[str]) -> None:
-    codes = [spec.code for spec in catalogue(lean)]
-
-    def load(code: NumbaCode) -> Image:
-        deadline = time.monotonic() + LONGEST_S
-        while code.name == "burst" and sum(one.is_kept(HOPPER) for one in codes) < len(codes) - 1:
-            assert time.monotonic() < deadline, "helpers keep nothing"
-            time.sleep(0.1)
-        return code.image(HOPPER)
-
-    kernels = kernels_of(device(load), lean)
+    kernels = kernels_of(device(lambda code: _once_others_are_kept(code, lean)), lean)
     assert own_work == ["burst"]
     assert kernels.keys() == {spec.name for spec in catalogue(lean)}
     assert all(kernel.cubin.startswith(b"\x7fELF") for kernel in kernels.values())
@@ -76,13 +77,41 @@ def test_without_helpers_this_process_compiles_everything(
     assert sorted(own_work) == sorted(spec.code.name for spec in catalogue(lean))
 
 
+def test_helpers_find_modules_where_this_process_does(
+    lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not in the folder at hand, where a file may be called like a module; what is no text is no place to look."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "pickle.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nraise SystemExit")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path])
+    kernels_of(device(lambda code: _once_others_are_kept(code, lean)), lean)
+    assert own_work == ["burst"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("what", ["frozen", "helper"])
+def test_programs_that_would_begin_again_have_no_helpers(
+    lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    if what == "frozen":
+        monkeypatch.setattr(sys, "frozen", True, raising=False)
+    else:
+        monkeypatch.setenv("BURSTPROOF_COMPILES_FOR_ANOTHER", "1")
+    monkeypatch.setattr(subprocess, "Popen", _refused)
+    kernels_of(device(lambda code: code.image(HOPPER)), lean)
+    assert len(own_work) == len(catalogue(lean))
+
+
+def _refused(*_: Any, **__: Any) -> None:
+    raise AssertionError("a helper was started")
+
+
 def test_busy_machines_and_full_caches_need_no_helpers(
     lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(*_: Any, **__: Any) -> None:
-        raise AssertionError("a helper was started")
-
-    monkeypatch.setattr(subprocess, "Popen", refused)
+    monkeypatch.setattr(subprocess, "Popen", _refused)
     monkeypatch.setattr("burstproof.engine.cuda.host.compiling.idle_cores", lambda: 2)
     kernels_of(device(lambda code: code.image(HOPPER)), lean)
     made = len(own_work)

@@ -56,11 +56,11 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
 
 def recording_of_one(burst: Burst, record: Record) -> Recording:
     """The recording of a run of one ``burst``, which may be one of many: made in two microseconds, not in twenty."""
-    kept = slice(0 if record is Record.NONE else 1)
-    listed = slice(len(burst.fired_ids) if record is Record.FIRED else 0)
     counts = np.array([[burst.number], [len(burst.fired_ids)], [burst.candidates]], np.int64)
-    number, fired, candidates = counts[:, kept]
-    return Recording(number, fired, candidates, burst.fired_ids[listed], burst.fired_potentials[listed])
+    number, fired, candidates = counts[:, : 0 if record is Record.NONE else 1]
+    if record is Record.FIRED:
+        return Recording(number, fired, candidates, burst.fired_ids, burst.fired_potentials)
+    return Recording(number, fired, candidates, np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 def _add(recorder: Recorder, burst: Burst) -> None:

@@ -16,6 +16,7 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Record, Recording, Stimulus
+from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.interrupted import TRAIN, interruption_differs
@@ -192,6 +193,26 @@ def check_runs_of_one_burst() -> list[str]:
         problems += reference.state().differences(engine.state())
     if sum(told) != len(Record) * sum(lengths):
         problems.append(f"progress {told}")
+    return problems
+
+
+def check_interrupted_bursts() -> list[str]:
+    """An interrupt behind a burst that the host has not heard of, in a step or a batch: the engine says so afterwards."""
+    problems = []
+    for place, bursts in (("window.HostWindow.fired", 1), ("fused_batch.report_of", 3)):
+        engine = cuda_engine(all_fire(10)[0], EngineOptions())
+        with mock.patch(f"burstproof.engine.cuda.host.{place}", side_effect=KeyboardInterrupt):
+            try:
+                engine.run(bursts)
+                problems.append(f"{place}: nothing was interrupted")
+            except KeyboardInterrupt:
+                pass
+        for asked in (engine.state, engine.step, lambda engine=engine: engine.run(2)):
+            try:
+                asked()
+                problems.append(f"{place}: it went on")
+            except InputError as error:
+                problems += [] if "interrupted within a burst" in str(error) else [str(error)]
     return problems
 
 

@@ -39,10 +39,11 @@ def test_workers_begin_with_different_gpus_and_see_all(monkeypatch: pytest.Monke
         (FOUR, "2,3"),
         (FOUR, ""),
         (FakeMachine(), None),
+        (FakeMachine((HOPPER,)), None),
         (FakeMachine((HOPPER, replace(HOPPER, name="NVIDIA H100"))), None),
         (FakeMachine((HOPPER, replace(HOPPER, mig=True))), None),
     ],
-    ids=["chosen", "none chosen", "no GPU", "unequal", "MIG"],
+    ids=["chosen", "none chosen", "no GPU", "one GPU", "unequal", "MIG"],
 )
 def test_what_somebody_has_chosen_stays(
     monkeypatch: pytest.MonkeyPatch, machine: FakeMachine, chosen: str | None

@@ -47,11 +47,13 @@ class Batches:
     ----------
     clamped : bool
         Whether an input was clamped since the state was loaded.
+    settled : bool
+        Whether the host knows of every burst that the devices did; not while some are under way.
     """
 
     def __init__(self) -> None:
         self._turn = 0
-        self.clamped = False
+        self.clamped, self.settled = False, True
         self._fired: FiredList = NOTHING
         self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
 
@@ -80,11 +82,13 @@ class Batches:
         self, engine: BatchEngine, devices: Devices, packed: PackedStimulus | None, behind: Behind | None = None
     ) -> tuple[FiredList, int]:
         """One burst that ``devices`` of ``engine`` take without a batch: what fired, and the candidates."""
+        self.settled = False
         fired, candidates = devices.step(self._turn, packed, behind)
         self._list_on_device = self._turn, np.array([[len(fired[0])]])
         self._turn = (self._turn + 1) % SETS
         engine.burst_count += 1
         self.clamped |= devices.power_clamped or (packed is not None and packed.clamped)
+        self.settled = True
         return fired, candidates
 
     def run(
@@ -101,6 +105,7 @@ class Batches:
             while under_way:
                 pieces.append(self._finish(engine, under_way.popleft(), record))
             devices.resume()
+            self.settled = True
 
         while engine.burst_count < last:
             self._queue(engine, under_way, stimuli, last, record is Record.FIRED)
@@ -110,6 +115,7 @@ class Batches:
             if done < batch.bursts:
                 settle()
             tell(progress, done, settle)
+        self.settled = True
         return joined(pieces if record is not Record.NONE else [])
 
     def _queue(self, engine: BatchEngine, under_way: deque[_Batch], stimuli: PackedPlan, last: int, keep: bool) -> None:
@@ -117,6 +123,7 @@ class Batches:
         ahead = engine.burst_count + sum(batch.bursts for batch in under_way)
         while ahead < last and len(under_way) < SETS:
             tables = engine.devices.tables(stimuli, ahead + 1, last - ahead, self._turn)
+            self.settled = False
             engine.devices.submit(self._turn, tables, keep, ahead)
             under_way.append(_Batch(self._turn, tables))
             self._turn = (self._turn + 1) % SETS

@@ -58,7 +58,7 @@ Found = TypeVar("Found")
 def _keeping_failure(
     call: Callable[Concatenate[CudaEngine, Given], Found],
 ) -> Callable[Concatenate[CudaEngine, Given], Found]:
-    """``call`` of an engine, which says the same of whatever is asked of it after a device failed in the middle."""
+    """``call`` of an engine, which answers whatever is asked after a failure or an interrupted burst by saying so."""
     guarded = translated(call)
 
     @wraps(call)
@@ -68,12 +68,16 @@ def _keeping_failure(
         except (DeviceFaultError, OutOfMemoryError) as error:
             engine.failure = error
             raise
+        except KeyboardInterrupt:
+            if not engine.has_settled:
+                engine.failure = _interrupted()
+            raise
 
     return kept
 
 
 def _interrupted() -> InputError:
-    """What is said of an engine that was interrupted while host and devices shared a burst, until the burst ends."""
+    """What is said of an engine that was interrupted while a burst was under way that the host did not hear of."""
     problem, cure = "the engine was interrupted within a burst", "Create another engine and restore a state"
     return InputError(problem, where="run", cure=cure)
 
@@ -95,7 +99,7 @@ class CudaEngine(PackedEngine):
         How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
     failure : BurstproofError or None
         Why the engine cannot go on: a device failed, or its memory ran out, while something was under way; or a burst
-        was interrupted of which the host does a part.
+        was interrupted.
     """
 
     backend = "cuda"
@@ -149,6 +153,11 @@ class CudaEngine(PackedEngine):
     def memory_plan(self) -> MemoryPlan:
         """The buffers of an engine on one device, with their bytes."""
         return self.devices.plan
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether the host knows of all bursts that the devices did."""
+        return self._batches.settled
 
     @property
     def exchange_path(self) -> str:

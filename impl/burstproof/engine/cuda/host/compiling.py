@@ -27,6 +27,7 @@ _LONGEST_FIRST = ("enqueue", "burst", "dynamics", "propagate_computed")
 """Kernels that take longest to compile; the first of them that an engine has is this process's own work."""
 
 _HELPERS = 2
+_IS_HELPER = "BURSTPROOF_COMPILES_FOR_ANOTHER"
 
 Work = tuple[ShardVariant, Sequence[str], tuple[int, int]]
 """What a helper compiles: kernels of a shard by name, and the compute capability."""
@@ -61,16 +62,17 @@ def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelS
     """Have helpers compile what is on no disk, but for the first of it; none is left running."""
     missing = [] if runtime.simulated else [spec.name for spec in specs if not _is_known(runtime, spec)]
     helpers: list[subprocess.Popen[bytes]] = []
-    if len(missing) > _HELPERS and idle_cores() > _HELPERS and sys.executable:
-        with suppress(OSError):
-            for names in (missing[1:2], missing[2:]):
-                helpers.append(_started())
-                _tell(helpers[-1], (shard, names, runtime.capability))
     try:
+        if len(missing) > _HELPERS and idle_cores() > _HELPERS and _can_start_python():
+            with suppress(OSError, ValueError, pickle.PicklingError):
+                for names in (missing[1:2], missing[2:]):
+                    helpers.append(_started())
+                    _tell(helpers[-1], (shard, names, runtime.capability))
         yield
     finally:
         for helper in helpers:
             helper.kill()
+        for helper in helpers:
             helper.wait()
 
 
@@ -79,15 +81,20 @@ def _is_known(runtime: DeviceRuntime, spec: KernelSpec) -> bool:
     return (spec.function, runtime.name) in _COMPILED or spec.code.is_kept(runtime.capability)
 
 
+def _can_start_python() -> bool:
+    """Whether ``sys.executable`` is an interpreter, and not a program that would do its own work again."""
+    return bool(sys.executable) and not getattr(sys, "frozen", False) and _IS_HELPER not in os.environ
+
+
 def _started() -> subprocess.Popen[bytes]:
-    """A helper, which finds the package where this process did."""
-    found = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    """A helper, which finds modules where this process does: not in its folder, unless this process looks there."""
+    places = [place or os.getcwd() for place in sys.path if isinstance(place, str)]
     return subprocess.Popen(
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-P", "-m", __name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env=found,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places), _IS_HELPER: "1"},
     )
 
 
@@ -99,15 +106,16 @@ def _tell(helper: subprocess.Popen[bytes], work: Work) -> None:
 
 
 def _help() -> None:
-    """What a helper does; an interrupt is for the process that it helps."""
+    """What a helper does, as long as the process that it helps is there; an interrupt is for that one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     work: Work = pickle.load(sys.stdin.buffer)
-    shard, names, capability = work
+    (shard, names, capability), helped = work, os.getppid()
     codes = {spec.name: spec.code for spec in catalogue(shard)}
     for name in names:
-        codes[name].image(capability)
+        if os.getppid() == helped:
+            codes[name].image(capability)
 
 
 if __name__ == "__main__":
