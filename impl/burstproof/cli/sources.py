@@ -48,7 +48,7 @@ def source_of(options: argparse.Namespace) -> Source:
     if len(given) != 1:
         raise InputError(
             "name one genome, connectome or network, or a synthetic one",
-            got=", ".join(option for option, _, _ in given) or "none",
+            got=", ".join(option for option, _, _ in given) or None,
             cure=f"See burstproof {options.command} --help",
         )
     option, value, kind = given[0]

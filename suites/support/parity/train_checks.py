@@ -197,7 +197,7 @@ def check_runs_of_one_burst() -> list[str]:
 
 
 def check_interrupted_bursts() -> list[str]:
-    """An interrupt behind a burst that the host has not heard of, in a step or a batch: the engine says so afterwards."""
+    """An interrupt behind a burst that the host has not heard of, in a step or a batch: the engine says so then."""
     problems = []
     for place, bursts in (("window.HostWindow.fired", 1), ("fused_batch.report_of", 3)):
         engine = cuda_engine(all_fire(10)[0], EngineOptions())
