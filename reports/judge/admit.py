@@ -17,7 +17,7 @@ from reports.judge.targets import Status, Target, load_targets, parse_targets
 from reports.judge.verdict import FLOOR_CONDITION, judge_cases, summary_of
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
-from reports.values.machine import machine_of
+from reports.values.machine import machine_in
 from reports.values.measurement import Measurement
 from reports.values.record import NIGHTLY, THOROUGH, RunRecord, StageRun
 
@@ -155,7 +155,7 @@ def _machine(record: RunRecord) -> Iterator[str]:
         yield "an invocation does not say which machine it ran on"
     if len(machines) > 1:
         yield f"it was run on {len(machines)} machines: {_first([name or 'unknown' for name in machines])}"
-    inventory, named = machine_of(record).label, [name.replace(" x ", " × ") for name in machines if name]
+    inventory, named = machine_in(record.hardware).label, [name.replace(" x ", " × ") for name in machines if name]
     if named and inventory not in named:
         yield f"its hardware is that of {inventory}; its invocations ran on {_first(named)}"
 

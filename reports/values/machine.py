@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from reports.values.record import RunRecord
@@ -39,6 +39,8 @@ class Machine:
         Logical cores that the run could use.
     cpu_clock_mhz : float or None
         Highest clock of the processor.
+    others : int
+        Other machines on which parts of the run were done.
     """
 
     gpu_uuids: tuple[str, ...]
@@ -52,14 +54,15 @@ class Machine:
     cpu: str
     cores: int
     cpu_clock_mhz: float | None
+    others: int = 0
 
     def same_machine(self, other: Machine) -> bool:
         """Whether both are one machine in one state: GPUs, driver, clocks, host and CPU.
 
         Equal GPU UUIDs stand in for a host that a record does not name, or that is a container. Two records without
-        a GPU whose host is unknown are never of the same machine.
+        a GPU whose host is unknown are never of the same machine, nor is one that several machines made.
         """
-        if self._state != other._state:
+        if self._state != other._state or self.others or other.others:
             return False
         unsure = {self.host, other.host} & {None} or (self.container and other.container)
         if self.gpu_uuids and unsure:
@@ -78,6 +81,7 @@ class Machine:
         uuids = ", ".join(uuid[:_UUID_SHOWN] for uuid in self.gpu_uuids)
         words = [f"{names} ({uuids})" if uuids else names or "no GPU", f"driver {self.driver}" if self.driver else ""]
         words += [self.cpu or "unknown CPU", f"{self.cores} cores", f"host {self.host}" if self.host else ""]
+        words += [f"and on {self.others} more" if self.others else ""]
         return ", ".join(filter(None, words))
 
     @property
@@ -97,8 +101,9 @@ class Machine:
 
 
 def machine_of(record: RunRecord) -> Machine:
-    """The machine that ``record`` is of."""
-    return machine_in(record.hardware)
+    """The machine that ``record`` is of: the last, if several starts of the runner were on several."""
+    named = {one.machine for one in record.invocations if one.machine}
+    return replace(machine_in(record.hardware), others=max(0, len(named) - 1))
 
 
 def machine_in(hardware: Mapping[str, object]) -> Machine:

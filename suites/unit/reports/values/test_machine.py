@@ -43,6 +43,15 @@ def test_committed_records_of_two_cards_are_of_one_class_and_of_two_machines() -
     assert four.label.startswith("4 × NVIDIA H200 (GPU-8e0d22e5, ")
 
 
+def test_a_record_of_three_cards_says_so_and_is_of_no_machine() -> None:
+    made, alone = (machine_of(store.load_run(BASELINES / name)) for name in ("h200-owners", "h200-small-bins"))
+    assert made.others == 2
+    assert alone.others == 0
+    assert made.label.endswith(", host vm, and on 2 more")
+    assert not made.same_machine(replace(made, others=0))
+    assert made.same_class(alone)
+
+
 @pytest.mark.parametrize(
     "change",
     [
