@@ -13,6 +13,7 @@ from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
+from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
@@ -37,7 +38,7 @@ class CpuEngine(PackedEngine):
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.burst_count = network.burst_count
+        self.burst_count, self.interrupted = network.burst_count, False
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
         self._growing = Growing(network, options, self.fixed_point) if synapses_appear(network.features) else None
@@ -88,6 +89,7 @@ class CpuEngine(PackedEngine):
         ids, potentials = self._memory.fired
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
+    @ending_or_interrupted
     def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         if growing.is_short_of_room():
@@ -130,6 +132,7 @@ class CpuEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        refuse_interrupted(self)
         self._settle()
         return (self._growing or self._memory).state(self.burst_count)
 
@@ -154,7 +157,7 @@ class CpuEngine(PackedEngine):
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
             self._hold(self._growing.memory)
-        self.burst_count = state.burst_count
+        self.burst_count, self.interrupted = state.burst_count, False
 
     def close(self) -> None:
         """End the threads; closing twice is allowed."""
@@ -189,6 +192,7 @@ class CpuEngine(PackedEngine):
             self._ids = np.empty(wanted, np.uint32)
             self._potentials = np.empty(wanted, np.float32)
 
+    @ending_or_interrupted
     def _advance(self, bursts: int, plan: Plan, ends: Counters, candidates: Counters) -> int:
         """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
         ids, potentials, memory = self._ids, self._potentials, self._memory

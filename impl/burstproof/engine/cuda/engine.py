@@ -32,6 +32,7 @@ from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
+from burstproof.engine.interruption import interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import record_steps, recording_of_one
@@ -78,8 +79,7 @@ def _keeping_failure(
 
 def _interrupted() -> InputError:
     """What is said of an engine that was interrupted while a burst was under way that the host did not hear of."""
-    problem, cure = "the engine was interrupted within a burst", "Create another engine and restore a state"
-    return InputError(problem, where="run", cure=cure)
+    return interrupted("Create another engine and restore a state")
 
 
 LayOut = Callable[[Network, FixedPoint, int], Devices]

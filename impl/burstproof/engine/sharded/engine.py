@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
+from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -78,7 +79,7 @@ class ShardedEngine(PackedEngine):
         check_network(network, options)
         _check_partition(network, partition, self.exchange)
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.burst_count = network.burst_count
+        self.burst_count, self.interrupted = network.burst_count, False
         self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
         self._make_shard = make_shard
@@ -119,6 +120,7 @@ class ShardedEngine(PackedEngine):
             progress,
         )
 
+    @ending_or_interrupted
     def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         number = self.burst_count + 1
         if self._growing is not None:
@@ -192,6 +194,7 @@ class ShardedEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
+        refuse_interrupted(self)
         return self.whole() if self._growing is None else self._growing.state(self.burst_count)
 
     def whole(self) -> EngineState:
@@ -214,6 +217,7 @@ class ShardedEngine(PackedEngine):
             self.take(state)
         else:
             self._growing.restore(state)
+        self.interrupted = False
 
     def take(self, state: EngineState) -> None:
         """Continue from ``state`` of what the shards hold."""
