@@ -18,9 +18,14 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.cuda.host.compiling import kernels_of
 from burstproof.engine.cuda.kernels.catalogue import catalogue
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
+from suites.support.compile.tools import needs_tools
 from suites.support.compile.variants import chosen_variants
 
-pytestmark = [pytest.mark.requirement("KL-1", "BE-6"), pytest.mark.xdist_group("helpers that compile")]
+pytestmark = [
+    pytest.mark.requirement("KL-1", "BE-6"),
+    pytest.mark.xdist_group("helpers that compile"),
+    needs_tools,
+]
 
 HOPPER = (9, 0)
 LONGEST_S = 120.0
