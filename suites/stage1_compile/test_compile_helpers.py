@@ -73,6 +73,7 @@ def test_helpers_compile_all_but_the_longest(lean: ShardVariant, own_work: list[
     assert all(kernel.cubin.startswith(b"\x7fELF") for kernel in kernels.values())
 
 
+@pytest.mark.thorough("compiles the lean kernels again")
 @pytest.mark.parametrize("interpreter", ["/bin/false", "/nowhere/python", ""])
 def test_without_helpers_this_process_compiles_everything(
     lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, interpreter: str
@@ -82,6 +83,7 @@ def test_without_helpers_this_process_compiles_everything(
     assert sorted(own_work) == sorted(spec.code.name for spec in catalogue(lean))
 
 
+@pytest.mark.thorough("compiles the lean kernels again")
 def test_helpers_find_modules_where_this_process_does(
     lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -96,6 +98,7 @@ def test_helpers_find_modules_where_this_process_does(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.thorough("compiles the lean kernels again")
 @pytest.mark.parametrize("what", ["frozen", "helper"])
 def test_programs_that_would_begin_again_have_no_helpers(
     lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch, what: str
@@ -113,6 +116,7 @@ def _refused(*_: Any, **__: Any) -> None:
     raise AssertionError("a helper was started")
 
 
+@pytest.mark.thorough("compiles the lean kernels again")
 def test_busy_machines_and_full_caches_need_no_helpers(
     lean: ShardVariant, own_work: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
