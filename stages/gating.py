@@ -20,7 +20,10 @@ GPU_FREE_REASON = "a GPU-free run was asked for"
 
 
 def machine_gates(worker: int = 0) -> Mapping[str, Gate]:
-    """Evaluate the gates of this machine through NVML, without a CUDA context, for the worker of that number."""
+    """Evaluate the gates of this machine through NVML, without a CUDA context.
+
+    Where there are several equal GPUs, the worker of a number above 0 counts them from another one on afterwards.
+    """
     from hardware.gates import evaluate_gates
     from hardware.inventory import take_inventory
 

@@ -99,9 +99,8 @@ def as_text(document: dict[str, Any], *, every_area: bool) -> str:
     """The report for people: areas that fired, or ``every_area``."""
     source, backend, bursts = document["source"], document["backend"], document["bursts"]
     areas = tuple(AreaActivity(**area) for area in document["areas"])
-    sizes = (
-        f"{document['neurons']} neurons, {document['synapses']} synapses, {len(areas)} area{'s' * (len(areas) != 1)}"
-    )
+    named = "1 area" if len(areas) == 1 else f"{len(areas)} areas"
+    sizes = f"{document['neurons']} neurons, {document['synapses']} synapses, {named}"
     tables_only = source["kind"] == Kind.CONNECTOME.value and not source["apply_flags"]
     resumed = "" if document["resumed_after"] is None else f", resumed after {document['resumed_after']},"
     rows = [

@@ -54,15 +54,6 @@ def recording_of(bursts: list[Burst], record: Record) -> Recording:
     return recorder.recording()
 
 
-def recording_of_one(burst: Burst, record: Record) -> Recording:
-    """The recording of a run of one ``burst``, which may be one of many: made in two microseconds, not in twenty."""
-    counts = np.array([[burst.number], [len(burst.fired_ids)], [burst.candidates]], np.int64)
-    number, fired, candidates = counts[:, : 0 if record is Record.NONE else 1]
-    if record is Record.FIRED:
-        return Recording(number, fired, candidates, burst.fired_ids, burst.fired_potentials)
-    return Recording(number, fired, candidates, np.empty(0, np.uint32), np.empty(0, np.float32))
-
-
 def _add(recorder: Recorder, burst: Burst) -> None:
     fired = burst.fired_ids, burst.fired_potentials
     recorder.add(burst.number, len(burst.fired_ids), burst.candidates, fired)

@@ -35,7 +35,7 @@ from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.interruption import interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import record_steps, recording_of_one
+from burstproof.engine.recorder import record_steps, recording_of
 from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
@@ -379,7 +379,7 @@ class CudaEngine(PackedEngine):
         if not devices.takes(NO_STIMULUS if stimulus is None else stimulus):
             return None
         fired, candidates = self._batches.one(self, devices, stimulus)
-        return recording_of_one(Burst(coming[0], *fired, candidates), record)
+        return recording_of([Burst(coming[0], *fired, candidates)], record)
 
     def _lay_out_again(self) -> None:
         """Go on from the state at hand in the layout that suits what fires.

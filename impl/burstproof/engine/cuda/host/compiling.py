@@ -60,10 +60,11 @@ def _rank(spec: KernelSpec) -> int:
 @contextmanager
 def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelSpec]) -> Iterator[None]:
     """Have helpers compile what is on no disk, but for the first of it; none is left running."""
-    missing = [] if runtime.simulated else [spec.name for spec in specs if not _is_known(runtime, spec)]
+    able = not runtime.simulated and idle_cores() > _HELPERS and _can_start_python()
+    missing = [spec.name for spec in specs if able and not _is_known(runtime, spec)]
     helpers: list[subprocess.Popen[bytes]] = []
     try:
-        if len(missing) > _HELPERS and idle_cores() > _HELPERS and _can_start_python():
+        if len(missing) > _HELPERS:
             with suppress(OSError, ValueError, pickle.PicklingError):
                 for names in (missing[1:2], missing[2:]):
                     helpers.append(_started())
