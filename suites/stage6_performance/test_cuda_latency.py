@@ -47,7 +47,7 @@ def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
 @pytest.mark.measures(
     "roofline.copy",
     "roofline.random_reductions",
-    "roofline.queues",
+    "roofline.shared_additions",
     "roofline.gather",
     "roofline.graph_node",
     "roofline.launch_to_download",
@@ -67,9 +67,7 @@ def test_what_the_card_allows(card: Card, limits: Limits, measure: Measure) -> N
     for form, timed in limits.adding.items():
         where = {**device, "entries": NEURONS, "dtype": forms[form], "form": form}
         timed.put(measure, "roofline.random_reductions", "G/s", where, convert=partial(g_per_s, count=ADDED))
-    for count, timed in limits.queues.items():
-        where = {**device, "contributions": count, "neurons": NEURONS}
-        timed.put(measure, "roofline.queues", "G/s", where, convert=partial(g_per_s, count=count))
+    limits.shared.put(measure, "roofline.shared_additions", "G/s", device, convert=partial(g_per_s, count=ADDED))
     gathered = {**device, "synapses": GATHERED, "neurons": NEURONS}
     limits.gather.put(measure, "roofline.gather", "G/s", gathered, convert=partial(g_per_s, count=GATHERED))
     limits.graph_node.put(measure, "roofline.graph_node", "us", device, convert=to_us)

@@ -17,7 +17,7 @@ from suites.support.bench.delivery_limits import (
     NEURONS,
     measure_adding,
     measure_gather,
-    measure_queues,
+    measure_shared,
 )
 from suites.support.bench.floors import CardLimits
 from suites.support.bench.steady import Timed
@@ -38,9 +38,8 @@ class Limits:
     """All limits as they were measured; times in ms per unit of work.
 
     ``copy``: one copy of 1 GiB; ``reductions``: 2**25 additions by number of entries, ``adding``: as many by other
-    forms of the kernel; ``queues``: contributions through queues per owner, by how many; ``gather``: 100 million
-    lookups; ``graph_node``: one node;
-    ``launch_to_download``: one round trip; ``single_launch`` and ``graph_launch``: host time per kernel queued.
+    forms of the kernel, ``shared``: as many in shared memory; ``gather``: 100 million lookups; ``graph_node``: one
+    node; ``launch_to_download``: one round trip; ``single_launch`` and ``graph_launch``: host time per kernel queued.
     """
 
     copy: Timed
@@ -50,7 +49,7 @@ class Limits:
     single_launch: Timed
     graph_launch: Timed
     adding: dict[str, Timed]
-    queues: dict[int, Timed]
+    shared: Timed
     gather: Timed
 
     def card(self, runtime: DeviceRuntime) -> CardLimits:
@@ -65,7 +64,7 @@ class Limits:
             reductions_g_per_s=reductions,
             graph_node_us=1e3 * self.graph_node.fastest,
             launch_to_download_us=1e3 * self.launch_to_download.fastest,
-            queued_us={count: 1e3 * timed.fastest for count, timed in self.queues.items()},
+            shared_additions_g_per_s=g_per_s(self.shared.fastest, ADDED),
             gathered_g_per_s=g_per_s(self.gather.fastest, GATHERED),
         )
 
@@ -91,7 +90,7 @@ def measure_limits(card: Card, entries: Sequence[int]) -> Limits:
         single_launch=single,
         graph_launch=graph,
         adding=measure_adding(card),
-        queues=measure_queues(card),
+        shared=measure_shared(card),
         gather=measure_gather(card),
     )
 

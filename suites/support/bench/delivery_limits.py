@@ -1,4 +1,4 @@
-"""What a card allows each way to deliver contributions: wide and grouped reductions, queues per owner, gather."""
+"""What a card allows the ways to deliver contributions: wide and grouped reductions, shared memory, gather."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ from suites.support.bench.timers import DeviceTimer
 _SOURCE = CudaSource.beside(__file__, "deliver.cu")
 _WIDE = Entry(_SOURCE, "add_wide", "uint32[] uint64[] int64")
 _FOUR = Entry(_SOURCE, "add_four", "uint32[] uint32[] int64")
-_BIN = Entry(_SOURCE, "bin_targets", "uint32[] uint16[] uint32[] int32 int32 uint32")
-_OWN = Entry(_SOURCE, "own_targets", "uint16[] uint32[] uint32[] int32 uint32")
+_SHARED = Entry(_SOURCE, "add_shared", "uint16[] uint32[] int64 int32")
 _GATHER = Entry(_SOURCE, "gather_sources", "uint32[] uint32[] uint32[] int64 int32")
 
 NEURONS = 1_000_000
 ADDED = 1 << 25
-QUEUED = (1 << 17, 1 << 20, 1 << 23, 1 << 25)
-"""Contributions of a burst that are queued: of 100 thousand neurons up to several millions."""
-
 GATHERED = 100 * NEURONS
-_CHUNK, _SHIFT = 8192, 13
+_OWNED, _BLOCKS = 8192, 2
+"""Sums of a block in shared memory, and such blocks on a multiprocessor."""
 _REPEATS = 10
 _RULE = Rule(min_samples=10, max_samples=50, max_seconds=0.3)
 
@@ -49,38 +46,17 @@ def measure_adding(card: Card) -> dict[str, Timed]:
     return found
 
 
-def measure_queues(card: Card) -> dict[int, Timed]:
-    """Contributions sorted into a queue per owner, then added up by the owners: ms by how many, checked."""
+def measure_shared(card: Card) -> Timed:
+    """``ADDED`` additions to random places in shared memory, one array for each block, in ms, checked."""
     import cupy
 
-    bins = -(-NEURONS >> _SHIFT) + (1 if NEURONS % (1 << _SHIFT) else 0)
-    found = {}
-    for count in QUEUED:
-        targets, capacity = _targets(count), 2 * count // bins
-        queues, lengths = cupy.empty(bins * capacity, np.uint16), cupy.zeros(128, np.uint32)
-        sums = cupy.zeros(bins << _SHIFT, np.uint32)
-        chunks = count // _CHUNK
-        sort = partial(
-            _BIN.on(cupy.cuda.Device().id),
-            min(chunks, 4 * card.runtime.multiprocessors),
-            512,
-            targets,
-            queues,
-            lengths,
-            chunks,
-            _SHIFT,
-            capacity,
-        )
-        own = partial(_OWN.on(cupy.cuda.Device().id), bins, 1024, queues, lengths, sums, _SHIFT, capacity)
-
-        def deliver(stream: Any, sort: Callable[..., None] = sort, own: Callable[..., None] = own) -> None:
-            sort(stream=stream)
-            own(shared_bytes=4 << _SHIFT, stream=stream)
-
-        deliver(None)
-        _require(bool((sums[:NEURONS] == cupy.bincount(targets, minlength=NEURONS)).all()), "queues")
-        found[count] = _timed(card, deliver)
-    return found
+    places = cupy.random.RandomState(7).randint(0, _OWNED, ADDED, dtype=np.uint16)
+    sums = cupy.zeros(_OWNED, np.uint32)
+    grid = card.runtime.multiprocessors * _BLOCKS
+    add = partial(_SHARED.on(cupy.cuda.Device().id), grid, 1024, places, sums, ADDED, _OWNED)
+    add(shared_bytes=4 * _OWNED)
+    _require(bool((sums == cupy.bincount(places, minlength=_OWNED)).all()), "additions in shared memory")
+    return _timed(card, lambda stream: add(shared_bytes=4 * _OWNED, stream=stream))
 
 
 def measure_gather(card: Card) -> Timed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hardware.roofline import Figure, Profile, Work, floor_us, profile_for
 from suites.support.bench.rows import Row
@@ -12,6 +12,9 @@ PHASES = 2
 """Steps of a burst that must follow one another on the whole device: propagation, then dynamics."""
 
 _BYTES_PER_TARGET = 4
+
+_ADDITIONS_OF_QUEUES = 2
+"""In shared memory, for each contribution: one to the count of its owner's, one to its sum."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class CardLimits:
         One empty kernel in a graph.
     launch_to_download_us : float
         Two empty kernels as a graph and a copy of 4 KB, launched and waited for by the host.
-    queued_us : mapping of int to float
-        Time of so many contributions sorted into a queue per owner and added up by the owners; empty if not measured.
+    shared_additions_g_per_s : float
+        Random additions in the shared memory of all multiprocessors, in 10**9 per second; 0 if not measured.
     gathered_g_per_s : float
         Synapses whose source is looked up, in 10**9 per second; 0 if not measured.
     """
@@ -44,7 +47,7 @@ class CardLimits:
     reductions_g_per_s: Mapping[int, float]
     graph_node_us: float
     launch_to_download_us: float
-    queued_us: Mapping[int, float] = field(default_factory=dict)
+    shared_additions_g_per_s: float = 0.0
     gathered_g_per_s: float = 0.0
 
 
@@ -61,23 +64,22 @@ def burst_floor(row: Row, limits: CardLimits, devices: int = 1) -> Floor:
 
     *Reductions in L2 or memory*: every contribution to anywhere is one random addition, at the best rate of this run
     over all footprints (a network larger than L2 may be propagated in tiles) or of the model's profile, whichever is
-    higher. *Queues per owner*: contributions are sorted by owner and added up in its own memory, at the rate measured
-    for so many or more. *Gather*: every synapse looks up whether its source fired. In each, targets (sources) of rows
-    that cannot all lie in L2 are read at the vendor's bandwidth, or that of the copy if higher; propagation and
-    dynamics follow one another at the cost of an empty graph node each.
+    higher. *Queues per owner*: every contribution is counted among those of its owner, which gives it a place there,
+    and then added to its sum: two random additions in shared memory. *Gather*: every synapse looks up whether its
+    source fired. In each, targets (sources) of rows that cannot all lie in L2 are read at the vendor's bandwidth, or
+    that of the copy if higher; propagation and dynamics follow one another at the cost of an empty graph node each.
     """
     events, stored = row.events / devices, _BYTES_PER_TARGET * row.synapses / devices
     kept = min(1.0, limits.l2_bytes / stored)
-    read = Work(bytes=_BYTES_PER_TARGET * events * (1.0 - kept), nodes=PHASES)
-    best = _best(limits)
-    ways = [Floor(floor_us(Work(read.bytes, row.scattered_events / devices, PHASES), best), "reductions")]
-    if limits.queued_us:
-        queued = Floor(max(floor_us(read, best), _queued_us(events, limits)), "queues per owner")
-        ways.append(queued)
+    read = _BYTES_PER_TARGET * events * (1.0 - kept)
+    reduced = Work(read, row.scattered_events / devices, PHASES)
+    ways = [Floor(floor_us(reduced, _profile(limits, _reductions_g_per_s(limits))), "reductions")]
+    if limits.shared_additions_g_per_s:
+        queued = Work(read, _ADDITIONS_OF_QUEUES * events, PHASES)
+        ways.append(Floor(floor_us(queued, _profile(limits, limits.shared_additions_g_per_s)), "queues per owner"))
     if limits.gathered_g_per_s:
-        every = floor_us(Work(bytes=stored * (1.0 - kept), nodes=PHASES), best)
-        looked_up = row.synapses / devices / (1e3 * limits.gathered_g_per_s)
-        ways.append(Floor(max(every, looked_up), "gather"))
+        looked_up = Work(stored * (1.0 - kept), row.synapses / devices, PHASES)
+        ways.append(Floor(floor_us(looked_up, _profile(limits, limits.gathered_g_per_s)), "gather"))
     return min(ways)
 
 
@@ -92,30 +94,29 @@ def download_floor(row: Row, limits: CardLimits) -> Floor:
     return Floor(limits.launch_to_download_us + max(0.0, burst.us - PHASES * _node_us(limits)), burst.way)
 
 
-def _best(limits: CardLimits) -> Profile:
-    """The limits of this run or of the model's profile, whichever are better."""
+def _profile(limits: CardLimits, scattered_g_per_s: float) -> Profile:
+    """Limits of this run or of the model's profile, whichever are better, with that rate of work at random places."""
     known = profile_for(limits.device)
     bandwidth = max(limits.copy_gb_per_s, (known.peak("memory_bandwidth_gb_per_s") if known else None) or 0.0)
-    fastest = known.measured_value("random_reductions_g_per_s") if known else None
-    reductions = max(*limits.reductions_g_per_s.values(), fastest or 0.0)
     here = "measured in this run"
     return Profile(
         limits.device,
         "",
         {"memory_bandwidth_gb_per_s": Figure(bandwidth, here)},
         {
-            "random_reductions_g_per_s": Figure(reductions, here),
+            "random_reductions_g_per_s": Figure(scattered_g_per_s, here),
             "graph_node_us": Figure(_node_us(limits), here),
         },
     )
 
 
+def _reductions_g_per_s(limits: CardLimits) -> float:
+    """The best rate of this run over all footprints, or that of the model's profile if higher."""
+    known = profile_for(limits.device)
+    fastest = known.measured_value("random_reductions_g_per_s") if known else None
+    return max(*limits.reductions_g_per_s.values(), fastest or 0.0)
+
+
 def _node_us(limits: CardLimits) -> float:
     known = profile_for(limits.device)
     return min(limits.graph_node_us, (known.measured_value("graph_node_us") if known else None) or limits.graph_node_us)
-
-
-def _queued_us(events: float, limits: CardLimits) -> float:
-    """Time of ``events`` at the rate of the next larger number that was measured, or of the largest."""
-    count = min((known for known in limits.queued_us if known >= events), default=max(limits.queued_us))
-    return limits.queued_us[count] * events / count

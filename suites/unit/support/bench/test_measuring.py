@@ -125,11 +125,10 @@ def test_the_floor_is_the_least_over_the_ways_to_deliver() -> None:
     """At 10 % queues, then a gather, undercut 10 M additions; what was not measured is no way."""
     busy = replace(MILLION, firing_rate=0.1)
     assert burst_floor(busy, H200).way == "reductions"
-    queued = replace(H200, queued_us={1_000_000: 12.0, 20_000_000: 100.0})
+    queued = replace(H200, shared_additions_g_per_s=500.0)
     assert burst_floor(busy, queued).way == "queues per owner"
-    assert burst_floor(busy, queued).us == pytest.approx(50.0), "half of what 20 M take"
-    assert burst_floor(replace(busy, neurons=100_000_000), queued).us == pytest.approx(5000.0), "of the largest count"
-    assert burst_floor(MILLION, replace(queued, reductions_g_per_s={1: 50.0})).us == pytest.approx(12.0)
+    assert burst_floor(busy, queued).us == pytest.approx(40.0 + 2 * 0.77), "two additions for each of 10 M"
+    assert burst_floor(MILLION, replace(queued, reductions_g_per_s={1: 50.0})).us == pytest.approx(4.0 + 2 * 0.77)
     gathered = replace(queued, gathered_g_per_s=1e5)
     most = replace(MILLION, firing_rate=0.5)
     assert burst_floor(most, gathered).way == "gather"
