@@ -88,9 +88,17 @@ def _quick(place: int, name: str) -> bool:
     return place % 6 == 0 if name.startswith("case: ") else name in QUICK
 
 
+OF_SHARDS = (
+    *("batch path", "full logs of unequal shards", "networks made on the device", "padded rows made on the device"),
+    *("padded rows of packets", "silent shard", "silent shard of owners"),
+)
+"""Checks of shards that run all device functions which no check of one device runs."""
+
+
 @pytest.mark.not_proof
 def test_the_quick_checks_are_checks() -> None:
     assert set(QUICK) <= set(simulated_checks())
+    assert set(OF_SHARDS) <= set(shard_checks())
 
 
 @pytest.mark.not_proof
@@ -121,8 +129,8 @@ def engine(request: pytest.FixtureRequest) -> Simulated:
 
 @pytest.fixture(scope="module")
 def shards() -> Simulated:
-    """The checks of shards."""
-    return run_simulated("suites.support.shards.cuda_simulator_check", tuple(shard_checks()))
+    """Checks of shards, of which stage 7 runs all."""
+    return run_simulated("suites.support.shards.cuda_simulator_check", OF_SHARDS)
 
 
 @pytest.mark.parametrize("name", thinned(simulated_checks(), "seconds each in the simulator", keep=_quick))

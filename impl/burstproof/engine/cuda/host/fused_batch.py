@@ -15,7 +15,7 @@ from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.window import HostWindow
 from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
-from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, stimulus_specs
+from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, graph_length, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
 from burstproof.engine.state import Stimulus
@@ -211,7 +211,8 @@ class FusedBatch:
             self._uploaded.record(self._streams.upload)
             self._streams.burst.wait(self._uploaded)
         self._head.array[0] = table.bursts
-        self._run(BatchKind(1 if table.bursts == 1 else self.sizes.length, not table.empty, keep or table.bursts == 1))
+        length = graph_length(table.bursts, self.sizes.length)
+        self._run(BatchKind(length, not table.empty, keep or length == 1))
         self._finished.record(self._streams.burst)
 
     @property

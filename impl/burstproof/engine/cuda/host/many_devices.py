@@ -29,7 +29,7 @@ from burstproof.engine.cuda.host.stimulus_table import Places, StimulusTable, sh
 from burstproof.engine.cuda.host.upload import fill_shard
 from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes, place_synapses
-from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.cuda.plan.buffers import SETS, graph_length
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.shard_pack import (
     PackedShard,
@@ -244,7 +244,7 @@ class ManyDevices:
         if self._lost is not None:
             raise self._lost
         bursts = tables[0].bursts
-        length = 1 if bursts == 1 else self._length
+        length = graph_length(bursts, self._length)
         stimulated = not all(table.empty for table in tables)
         keep = keep or bursts == 1
         for group in self.groups:

@@ -49,10 +49,15 @@ def batch_sizes(neurons: int, length: int) -> BatchSizes:
 
 
 def default_batch_length(neurons: int) -> int:
-    """Bursts captured in one graph, by size class."""
+    """Most bursts captured in one graph, by size class."""
     if neurons <= 200_000:
         return 128
     return 64 if neurons <= 1_000_000 else 8
+
+
+def graph_length(bursts: int, most: int) -> int:
+    """Bursts of the shortest graph that does so many, of 1, 2, 4, ... and ``most``: an idle one costs a launch."""
+    return min(most, 1 << (bursts - 1).bit_length())
 
 
 @dataclass(frozen=True)
