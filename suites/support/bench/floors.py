@@ -14,7 +14,7 @@ PHASES = 2
 _BYTES_PER_TARGET = 4
 
 _ADDITIONS_OF_QUEUES = 2
-"""In shared memory, for each contribution: one to the count of its owner's, one to its sum."""
+"""In shared memory, for each contribution: one counts it for its owner, one adds it to the neuron's sum."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ def burst_floor(row: Row, limits: CardLimits, devices: int = 1) -> Floor:
 
     *Reductions in L2 or memory*: every contribution to anywhere is one random addition, at the best rate of this run
     over all footprints (a network larger than L2 may be propagated in tiles) or of the model's profile, whichever is
-    higher. *Queues per owner*: every contribution is counted among those of its owner, which gives it a place there,
-    and then added to its sum: two random additions in shared memory. *Gather*: every synapse looks up whether its
+    higher. *Queues per owner*: every contribution is counted for its owner, which gives it a place in the queue, and
+    then added to the neuron's sum: two random additions in shared memory. *Gather*: every synapse looks up whether its
     source fired. In each, targets (sources) of rows that cannot all lie in L2 are read at the vendor's bandwidth, or
     that of the copy if higher; propagation and dynamics follow one another at the cost of an empty graph node each.
     """

@@ -56,7 +56,7 @@ def default_batch_length(neurons: int) -> int:
 
 
 def graph_length(bursts: int, most: int) -> int:
-    """Bursts of the shortest graph that does so many, of 1, 2, 4, ... and ``most``: an idle one costs a launch."""
+    """Length of the shortest graph that holds ``bursts``: a power of two, or ``most``. Idle bursts cost launches."""
     return min(most, 1 << (bursts - 1).bit_length())
 
 
