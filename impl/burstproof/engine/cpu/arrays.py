@@ -322,6 +322,36 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
     )
 
 
+def room_for(plan: Plan | None, sums: np.dtype[Any]) -> Plan:
+    """Arrays for stimuli of up to twice the size of ``plan``, or for a few; amounts have the type of ``sums``."""
+    starts, ids, forced = 2, 16, 16
+    if plan is not None:
+        starts, ids, forced = 2 * len(plan.starts), 2 * len(plan.ids), 2 * len(plan.forced)
+    return Plan(
+        np.zeros(starts, np.int64),
+        np.zeros(ids, np.uint32),
+        np.zeros(ids, sums),
+        np.zeros(starts, np.int64),
+        np.zeros(forced, np.uint32),
+        np.zeros(forced, np.float32),
+        np.zeros(forced, np.uint16),
+        np.zeros(forced, np.uint16),
+    )
+
+
+def fits(plan: Plan, room: Plan) -> bool:
+    """Whether ``room`` holds the stimuli of ``plan``."""
+    return (
+        len(plan.starts) <= len(room.starts) and len(plan.ids) <= len(room.ids) and len(plan.forced) <= len(room.forced)
+    )
+
+
+def fill(room: Plan, plan: Plan) -> None:
+    """Put the stimuli of ``plan`` into ``room``."""
+    for own, given in zip(room, plan, strict=True):
+        own[: len(given)] = given
+
+
 def _forced_potentials(stimulus: PackedStimulus) -> Floats:
     if stimulus.forced_potentials is None:
         return np.full(len(stimulus.forced), FORCED_POTENTIAL)

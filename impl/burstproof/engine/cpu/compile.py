@@ -99,16 +99,19 @@ def _named(function: Compiled) -> Compiled:
     return function
 
 
+_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True, "_nrt": False}
+
+
 def compiler(function: Compiled) -> Compiled:
-    """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock."""
-    options = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_wrapper": True}
-    compiled: Compiled = numba.njit(**options)(_named(function))
+    """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock.
+
+    Nobody counts references, which takes long to compile: arrays belong to the caller, or lie on the stack.
+    """
+    compiled: Compiled = numba.njit(**_OPTIONS)(_named(function))
     return compiled
 
 
 def inner_compiler(function: Compiled) -> Compiled:
     """Compile as ``compiler`` does, but for other kernels only: without the entry from Python, which takes long."""
-    compiled: Compiled = numba.njit(
-        nogil=True, error_model="numpy", fastmath=False, no_cfunc_wrapper=True, no_cpython_wrapper=True
-    )(_named(function))
+    compiled: Compiled = numba.njit(**_OPTIONS, no_cpython_wrapper=True)(_named(function))
     return compiled

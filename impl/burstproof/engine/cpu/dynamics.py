@@ -13,7 +13,7 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
-from burstproof.engine.cpu.intrinsics import choose
+from burstproof.engine.cpu.intrinsics import choose, on_stack
 from burstproof.engine.cpu.rounding import make_rounded
 from burstproof.engine.rules import Compiled, Features, make_rules
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
@@ -218,9 +218,11 @@ def make_dense(key: KernelKey) -> Compiled:
     ) -> tuple[int, int]:
         """Dynamics of neurons lo ... hi - 1: how many fired (into ``ids``, ``potentials``) and were candidates."""
         number = np.uint32(burst & 0xFFFFFFFF)
-        touches, fires = np.zeros(_BLOCK, np.bool_), np.zeros(_BLOCK, np.bool_)
-        before = np.empty(_BLOCK, np.float32)
-        marks = Marks(np.arange(_BLOCK).astype(np.uint32), touches, fires, before)
+        touches, fires = on_stack(_BLOCK, np.bool_), on_stack(_BLOCK, np.bool_)
+        places, before = on_stack(_BLOCK, np.uint32), on_stack(_BLOCK, np.float32)
+        for j in range(_BLOCK):
+            places[j] = j
+        marks = Marks(places, touches, fires, before)
         touched_eights, eights = touches.view(np.uint64), fires.view(np.uint64)
         fired_count = 0
         candidates = 0

@@ -202,7 +202,7 @@ class CpuEngine(PackedEngine):
             done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
         else:
             run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
-            done = run(first, bursts, memory.model(plan), counters, last, ids, potentials, ends, candidates)
+            done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
         self.burst_count += done
         own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
         memory.fired = ids[own].copy(), potentials[own].copy()

@@ -36,6 +36,8 @@ class Extras(NamedTuple):
         The homeostat's r and g.
     base_thresholds, base_leaks, base_excitabilities, leaks_in_force : float32 (n,)
     driver_of : uint16 (N,)
+    first_fired : int64 (D + 1,)
+        Room for the place in the fired list of the first firing of each driver area.
     memory_fired, memory_potentials : bool, float32 (D + 1,)
         Whether a memory neuron of the driver area with this number fires in the burst, and the first one's potential.
     modulators : ModulatorTable
@@ -63,6 +65,7 @@ class Extras(NamedTuple):
     base_excitabilities: Array
     leaks_in_force: Array
     driver_of: Array
+    first_fired: Array
     memory_fired: Array
     memory_potentials: Array
     modulators: ModulatorTable
@@ -97,6 +100,7 @@ def make_extras(network: Network, members: Members, used: bool) -> Extras:
         np.array(own.excitabilities[members]),
         np.array(leaks),
         tables.driver_of,
+        np.zeros(tables.modulators.driver_count + 1, np.int64),
         np.zeros(tables.modulators.driver_count + 1, np.bool_),
         np.zeros(tables.modulators.driver_count + 1, np.float32),
         tables.modulators,

@@ -100,7 +100,8 @@ def _make_read_signals(derive: Compiled) -> Compiled:
     def read_signals(burst: int, ids: Ids, potentials: Floats, x: Extras) -> None:
         """Section 2.1: what fired in ``burst`` (ids in the whole network, any order) decides the next signals."""
         following, m = (burst + 1) & 1, x.modulators
-        first = np.full(m.driver_count + 1, -1, np.int64)
+        first = x.first_fired
+        first[:] = -1
         for j in range(len(ids)):
             driver = x.driver_of[ids[j]]
             if driver != 0 and (first[driver] < 0 or ids[j] < ids[first[driver]]):

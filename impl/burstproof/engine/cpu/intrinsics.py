@@ -1,4 +1,4 @@
-"""Operations that numba has no name for: a prefetch, a choice without a branch, and a way to wait."""
+"""Operations that numba has no name for: a prefetch, a choice without a branch, scratch memory, and a way to wait."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numba.core import cgutils, types
 from numba.core.base import BaseContext
 from numba.core.typing import Context, Signature
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
 from burstproof.engine.atomics import Intrinsic, Values
 
@@ -48,3 +49,22 @@ def choose(typing_context: Context, condition: types.Type, chosen: types.Type, o
         return builder.select(*arguments)
 
     return chosen(types.boolean, chosen, chosen), generate
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def on_stack(typing_context: Context, count: types.IntegerLiteral, dtype: types.DType) -> Intrinsic:
+    """``on_stack(count, dtype)``: an array of undefined content that lives until its function returns.
+
+    Nobody counts references to it, so functions that need scratch memory can be compiled without that.
+    """
+    kind = types.Array(dtype.dtype, 1, "C")
+
+    def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
+        element, length = context.get_data_type(dtype.dtype), count.literal_value
+        place = builder.bitcast(cgutils.alloca_once(builder, ir.ArrayType(element, length)), element.as_pointer())
+        shape, size = (context.get_constant(types.intp, n) for n in (length, context.get_abi_sizeof(element)))
+        array = context.make_array(kind)(context, builder)
+        populate_array(array, place, [shape], [size], size, None)
+        return array._getvalue()
+
+    return kind(count, dtype), generate

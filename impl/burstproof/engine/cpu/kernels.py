@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Counters, Floats, Ids, Model
+from burstproof.engine.cpu.arrays import Counters, Floats, Ids
 from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
+from burstproof.engine.cpu.held import Held, content_of
 from burstproof.engine.cpu.parts import Parts, make_parts
 from burstproof.engine.cpu.share import make_settle, make_share
 from burstproof.engine.cpu.synapses import make_propagate
@@ -63,9 +64,9 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
 
     @compiler
     def run_batch(
+        held: Held,
         burst: int,
         bursts: int,
-        model: Model,
         counters: Counters,
         last: Ids,
         ids: Ids,
@@ -75,8 +76,10 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
     ) -> int:
         """Run up to ``bursts`` bursts from number ``burst`` on, while the output has room for N more firings.
 
-        ``last`` is the fired list of the burst before; the others are an ``Output``. Returns the number done.
+        ``held`` has a ``Model``, ``last`` is the fired list of the burst before; the others are an ``Output``. Returns
+        the number done.
         """
+        model = content_of(held)
         ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
         parameters, neurons, s, x = model.parameters, model.neurons, model.scalars, model.extras
         used = 0
@@ -121,12 +124,13 @@ def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
     join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
 
     @compiler
-    def fire(number: int, batch: bool, model: Model, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
+    def fire(held: Held, number: int, batch: bool, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
         """Dynamics of the shard in burst ``number``: places of the neurons that fired or were forced to, ascending.
 
         ``batch`` says that the batch path is emulated; ``last`` are the places that fired in the burst before. Returns
         the number of firings in ``ids`` and ``potentials``, and the number of candidates.
         """
+        model = content_of(held)
         ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
         base = (number % s.slots) * s.neurons
         sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
@@ -149,11 +153,12 @@ def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled
     read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
     @compiler
-    def receive(number: int, ids: Ids, potentials: Floats, own: Ids, model: Model, counters: Counters) -> None:
+    def receive(held: Held, number: int, ids: Ids, potentials: Floats, own: Ids, counters: Counters) -> None:
         """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order.
 
         ``own`` are the places of what fired in the shard.
         """
+        model = content_of(held)
         neurons, computed, s = model.neurons, model.computed, model.scalars
         if plastic:
             remember(number, ids, neurons, s.longest_window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,18 @@ from burstproof.engine.cpu.arrays import (
     Plan,
     Ring,
     computed_of,
+    fill,
+    fits,
     plan_of,
     plastic_of,
+    room_for,
     scalars_of,
     static_of,
     writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
+from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
@@ -107,6 +112,10 @@ class CpuMemory:
         flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
         self.ring = Ring(np.zeros(cells, np.int64 if self.general else fixed_point.dtype), flags)
         self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
+        self._room = room_for(None, self.ring.sums.dtype)
+        self._planned: Plan | None = None
+        self._model: Model | tuple[()] = ()
+        self._held: Held
 
     def _pack_whole(self, weights: Floats | None) -> tuple[Layout, slice, slice]:
         network = self._network
@@ -189,7 +198,7 @@ class CpuMemory:
         return self._key.restart_fired or self._key.extras.trains
 
     def model(self, plan: Plan) -> Model:
-        """What the kernels take, with the stimulus of ``plan``; numba unpacks every array of it at every call."""
+        """What is here now, with the stimulus of ``plan``."""
         return Model(
             self.ring,
             plan,
@@ -201,6 +210,18 @@ class CpuMemory:
             self.scalars,
             self.extras if self._key.extras else (),
         )
+
+    def held(self, plan: Plan) -> Held:
+        """The model with the stimulus of ``plan``, as the kernels take it."""
+        if plan is not self._planned:
+            if not fits(plan, self._room):
+                self._room = room_for(plan, self.ring.sums.dtype)
+            fill(self._room, plan)
+            self._planned = plan
+        model = self.model(self._room)
+        if any(new is not old for new, old in zip_longest(model, self._model)):
+            self._model, self._held = model, Held(model)
+        return self._held
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
         """The stimulus of consecutive bursts, after what it needs is made ready."""

@@ -15,7 +15,8 @@ from burstproof.engine.atomics import atomic_add, atomic_exchange_if, atomic_loa
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Ring, Scalars
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import Deliver, make_deliver
-from burstproof.engine.cpu.intrinsics import yield_core
+from burstproof.engine.cpu.held import Held, content_of
+from burstproof.engine.cpu.intrinsics import on_stack, yield_core
 from burstproof.engine.cpu.lines import LINE
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.queues import Queues
@@ -173,7 +174,7 @@ def _make_own_sends(deliver: Deliver, meet: Compiled, total: Compiled) -> Compil
         slot, threads, queues, s = number & 1, shared.tally.shape[1], shared.queues, model.scalars
         regions, arrived = len(queues.regions) - 1, number % s.slots
         fired = total(slot, FIRED, shared.tally)
-        ids, potentials = np.empty(_SOURCES, np.uint32), np.empty(_SOURCES, np.float32)
+        ids, potentials = on_stack(_SOURCES, np.uint32), on_stack(_SOURCES, np.float32)
         at, count, done = 0, 0, 0
         restart(part, arrived * regions, (arrived + 1) * regions, queues)
         if part == 0:
@@ -302,8 +303,12 @@ def make_share(key: KernelKey, parts: Parts) -> Compiled:
     own_batch = _make_own_batch(key, parts, meet)
 
     @compiler
-    def share(part: int, number: int, bursts: int, shared: Shared, model: Model, out: Output) -> int:
-        """The leader returns the number of bursts done, or ``NOT_STARTED`` and nothing has happened; a helper 0."""
+    def share(held: Held, part: int, number: int, bursts: int, out: Output) -> int:
+        """The leader returns the number of bursts done, or ``NOT_STARTED`` and nothing has happened; a helper 0.
+
+        ``held`` has a ``Shared`` and a ``Model``.
+        """
+        shared, model = content_of(held)
         board, threads = shared.board, shared.tally.shape[1]
         if part == 0:
             if not hold(board, threads):

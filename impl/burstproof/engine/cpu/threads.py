@@ -11,8 +11,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Output, Plan
+from burstproof.engine.cpu.arrays import Output, Plan, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
+from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.queues import NO_PALETTE, balanced_bounds, make_queues, pack_rows, palette_of
@@ -95,7 +96,7 @@ class Team:
         )
         self._shared.board[HELPERS:] = LEFT
         self._bound_static = memory.static
-        self._take_kernels(_room_for(None, memory))
+        self._take_kernels(room_for(None, memory.ring.sums.dtype))
 
     def _take_kernels(self, plan: Plan) -> None:
         flagged = len(self._memory.ring.flags) > 0
@@ -104,6 +105,7 @@ class Team:
         self._shared = self._shared._replace(queues=queues)
         self._kernel = self._memory.kernels.share
         self._model = self._memory.model(plan)._replace(static=self._rows)
+        self._held = Held((self._shared, self._model))
 
     def settle(self) -> None:
         """Move everything that is under way into the ring, as the memory's state shows it."""
@@ -123,11 +125,10 @@ class Team:
         ):
             self._dismiss()
             self._take_kernels(model.plan)
-        if any(len(new) > len(room) for new, room in zip(plan, self._model.plan, strict=True)):
+        if not fits(plan, self._model.plan):
             self._dismiss()
-            self._take_kernels(_room_for(plan, memory))
-        for new, room in zip(plan, self._model.plan, strict=True):
-            room[: len(new)] = new
+            self._take_kernels(room_for(plan, memory.ring.sums.dtype))
+        fill(self._model.plan, plan)
 
     def advance(self, number: int, bursts: int, plan: Plan, out: Output) -> int:
         """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` as ``run_batch`` does, returns the number."""
@@ -139,10 +140,10 @@ class Team:
         if out.ids is not self._output:
             self._dismiss()
             self._output = out.ids
-        done = self._kernel(0, number, bursts, self._shared, self._model, out)
+        done = self._kernel(self._held, 0, number, bursts, out)
         while done == NOT_STARTED:
             self._wake(out)
-            done = self._kernel(0, number, bursts, self._shared, self._model, out)
+            done = self._kernel(self._held, 0, number, bursts, out)
         memory.counters[CLAMPED] = counters[:, CLAMPED].any()
         memory.counters[HISTORY] = counters[0, HISTORY]
         return int(done)
@@ -166,7 +167,7 @@ class Team:
         for part in range(1, self._threads):
             if board[self._state(part)] == LEFT:
                 board[self._state(part)] = IDLE
-                self._helping.append(self._pool.submit(self._kernel, part, 0, 0, self._shared, self._model, out))
+                self._helping.append(self._pool.submit(self._kernel, self._held, part, 0, 0, out))
 
     def _dismiss(self) -> None:
         """Wait until no helper is in compiled code."""
@@ -181,21 +182,3 @@ class Team:
         """End the threads."""
         self._dismiss()
         self._pool.shutdown()
-
-
-def _room_for(plan: Plan | None, memory: CpuMemory) -> Plan:
-    """Arrays for stimuli of up to twice the size of ``plan``."""
-    starts, ids, forced_starts, forced = 2, 16, 2, 16
-    if plan is not None:
-        starts, ids = 2 * len(plan.starts), 2 * len(plan.ids)
-        forced_starts, forced = 2 * len(plan.forced_starts), 2 * len(plan.forced)
-    return Plan(
-        np.zeros(starts, np.int64),
-        np.zeros(ids, np.uint32),
-        np.zeros(ids, memory.ring.sums.dtype),
-        np.zeros(forced_starts, np.int64),
-        np.zeros(forced, np.uint32),
-        np.zeros(forced, np.float32),
-        np.zeros(forced, np.uint16),
-        np.zeros(forced, np.uint16),
-    )

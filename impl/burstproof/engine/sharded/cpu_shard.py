@@ -79,14 +79,14 @@ class CpuShard:
         memory.note_power()
         plan = self._no_plan if stimulus is None else memory.plan([stimulus])
         places, potentials = self._places, self._potentials
-        count, candidates = memory.kernels.fire(number, batch, memory.model(plan), memory.fired[0], places, potentials)
+        count, candidates = memory.kernels.fire(memory.held(plan), number, batch, memory.fired[0], places, potentials)
         memory.fired = places[:count].copy(), potentials[:count].copy()
         return Fired(self._members[places[:count]], potentials[:count].copy(), int(candidates))
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """See ``Shard.receive``."""
         memory = self._memory
-        memory.kernels.receive(number, ids, potentials, memory.fired[0], memory.model(self._no_plan), memory.counters)
+        memory.kernels.receive(memory.held(self._no_plan), number, ids, potentials, memory.fired[0], memory.counters)
         memory.extras.memory_fired[:] = False
 
     def state(self, burst_count: int) -> StatePart:
