@@ -205,5 +205,5 @@ class CpuEngine(PackedEngine):
             done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
         self.burst_count += done
         own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
-        memory.fired = ids[own].copy(), potentials[own].copy()
+        memory.keep_fired(ids[own], potentials[own])
         return done

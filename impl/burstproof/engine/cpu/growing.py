@@ -67,7 +67,8 @@ class Growing(Growth):
         """Take in what fired in burst ``number``."""
         signals = self.memory.extras.signals
         in_force, following = signals[number & 1], signals[(number + 1) & 1]
-        self._end(number, self.memory.fired, in_force, following, early.tolist())
+        ids, potentials = self.memory.fired
+        self._end(number, (ids.copy(), potentials.copy()), in_force, following, early.tolist())
 
     def _set_weights(self, rows: Ids, weights: Floats) -> None:
         self.memory.computed.weights[self._places[rows]] = weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -114,7 +114,7 @@ class CpuMemory:
         self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
         self._room = room_for(None, self.ring.sums.dtype)
         self._planned: Plan | None = None
-        self._model: Model | tuple[()] = ()
+        self._model: Sequence[object] = [None] * len(Model._fields)
         self._held: Held
 
     def _pack_whole(self, weights: Floats | None) -> tuple[Layout, slice, slice]:
@@ -219,7 +219,7 @@ class CpuMemory:
             fill(self._room, plan)
             self._planned = plan
         model = self.model(self._room)
-        if any(new is not old for new, old in zip_longest(model, self._model)):
+        if not all(map(is_, model, self._model)):
             self._model, self._held = model, Held(model)
         return self._held
 
@@ -231,6 +231,10 @@ class CpuMemory:
         if any(stimulus.clamped for stimulus in given):
             self.counters[CLAMPED] = 1
         return plan_of(stimuli, self.ring.sums.dtype)
+
+    def keep_fired(self, ids: Members, potentials: Floats) -> None:
+        """Note the last fired list, which the next burst overwrites: copied if that burst reads it first."""
+        self.fired = (ids.copy(), potentials.copy()) if self.needs_last else (ids, potentials)
 
     def note_power(self) -> None:
         """Set the sticky flag if the power amount, which every burst adds, is clamped."""
