@@ -35,6 +35,7 @@ from reports.store import (
     write_text,
 )
 from reports.values import units
+from reports.values.machine import machine_of
 from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME
 
 _OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
@@ -109,7 +110,7 @@ def _comparisons(options: argparse.Namespace) -> list[Comparison]:
         _refuse_repeated(side)
     base = [load_run(run) for run in options.base or options.runs[:1]]
     sides = [options.new] if options.new else [[run] for run in options.runs[1:]]
-    history, unreadable = load_records(options.history)
+    history, unreadable = load_records(options.history, {machine_of(run) for run in base})
     for name, why in unreadable:
         print(f"not used: {name}: {why}", file=sys.stderr)
     return [

@@ -21,6 +21,7 @@ from reports.judge.thinning import thin
 from reports.judge.verdict import summary_of
 from reports.standing import has_performance, standing
 from reports.values import serialise
+from reports.values.machine import Machine, machine_in, machine_of
 from reports.values.record import (
     BASELINE_NAME,
     READABLE_VERSIONS,
@@ -73,6 +74,10 @@ def loads(text: str, where: str = "record") -> RunRecord:
         Naming the field that does not fit, the schema version that this version cannot read, the part of a sealed
         record that was changed after it was written, or the case of a judgement about a figure that it does not have.
     """
+    return _record_of(_document_of(text, where), where)
+
+
+def _document_of(text: str, where: str) -> dict[str, object]:
     try:
         document = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
         json.dumps(document, ensure_ascii=False).encode()  # as it will be written: escapes may stand for no Unicode
@@ -88,6 +93,10 @@ def loads(text: str, where: str = "record") -> RunRecord:
             allowed=" or ".join(map(str, READABLE_VERSIONS)),
             cure="Read it with the version of the checkout that wrote it.",
         )
+    return document
+
+
+def _record_of(document: dict[str, object], where: str) -> RunRecord:
     record = serialise.decode(RunRecord, document, where)
     _check_depth(record.hardware, f"{where}.hardware")
     if record.schema_version == 1:
@@ -229,6 +238,12 @@ def load_run(path: Path) -> RunRecord:
         If there is no record, or it is damaged, no valid JSON, or does not fit the schema version; if it, or a file of
         evidence beside it, was changed after it was written.
     """
+    file, text = _text_of(path)
+    return _run_of(file, _document_of(text, str(file)))
+
+
+def _text_of(path: Path) -> tuple[Path, str]:
+    """The file of the record at ``path``, and what it says."""
     files = [path / RECORD_NAME, path / BASELINE_NAME] if path.is_dir() else [path]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
@@ -240,10 +255,13 @@ def load_run(path: Path) -> RunRecord:
             data = stream.read(limit + 1)
         if len(data) > limit:
             raise InputError("too large for a record", where=str(file), allowed=f"{limit} bytes, unpacked")
-        text = data.decode()
+        return file, data.decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"not a record: {error}", where=str(file)) from error
-    record = loads(text, where=str(file))
+
+
+def _run_of(file: Path, document: dict[str, object]) -> RunRecord:
+    record = _record_of(document, str(file))
     _check_attachments(file.parent, record)
     folder = file.resolve().parent
     return replace(record, run_id=folder.name) if folder.parent.name == BASELINES.name else record
@@ -306,8 +324,10 @@ def load_history(folder: Path) -> History:
     return history_of(records, unreadable)
 
 
-def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
+def load_records(folder: Path, machines: Collection[Machine] = ()) -> tuple[list[RunRecord], list[tuple[str, str]]]:
     """Read every record below ``folder``; the second list names the folders that could not be read, and why.
+
+    Of records of other classes of machine than those of ``machines``, if there are any, no more is read than that.
 
     Raises
     ------
@@ -319,7 +339,10 @@ def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
     records, unreadable = [], []
     for path in sorted({file.parent for name in (RECORD_NAME, BASELINE_NAME) for file in folder.rglob(name)}):
         try:
-            records.append(load_run(path))
+            file, text = _text_of(path)
+            document = _document_of(text, str(file))
+            if not machines or _is_of(document, machines):
+                records.append(_run_of(file, document))
         except InputError as error:
             unreadable.append((_printable(path.relative_to(folder)), _printable(error)))
     return records, unreadable
@@ -327,12 +350,18 @@ def load_records(folder: Path) -> tuple[list[RunRecord], list[tuple[str, str]]]:
 
 def standing_of(record: RunRecord) -> str:
     """How ``record`` stands against the committed baseline of its machine or class; empty if it measured nothing."""
-    return standing(record, _baselines()) if has_performance(record) else ""
+    return standing(record, _baselines(machine_of(record))) if has_performance(record) else ""
+
+
+def _is_of(document: Mapping[str, object], machines: Collection[Machine]) -> bool:
+    """Whether a record is of the class of one of ``machines``, or says nothing that can be read of its own."""
+    hardware = document.get("hardware")
+    return not isinstance(hardware, dict) or any(map(machine_in(hardware).same_class, machines))
 
 
 @cache
-def _baselines() -> tuple[RunRecord, ...]:
-    return tuple(load_records(BASELINES)[0])
+def _baselines(machine: Machine) -> tuple[RunRecord, ...]:
+    return tuple(load_records(BASELINES, [machine])[0])
 
 
 def _printable(value: object) -> str:

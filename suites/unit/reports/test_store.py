@@ -23,6 +23,7 @@ from reports import store
 from reports.command import main
 from reports.standing import standing
 from reports.store import dumps, load_history, load_records, load_run, loads, write_baseline, write_run
+from reports.values.machine import Machine, machine_of
 from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord
 from reports.values.seal import digests_of
@@ -298,3 +299,24 @@ def test_an_attachment_that_no_file_system_can_hold_is_refused_and_stops_no_hist
     with pytest.raises(InputError, match=r"cannot be read: .*too long"):
         load_run(tmp_path / "bad")
     assert [name for name, _ in load_records(tmp_path)[1]] == ["bad"]
+
+
+def test_of_machines_of_other_classes_nothing_is_read(tmp_path: Path) -> None:
+    """Neither are their records taken, nor is what is wrong with them told; what names no machine is looked at."""
+    with_gpu, without = sample_record(), sample_record(gpu=False)
+    for name, record in (("gpu", with_gpu), ("cpu", without)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(dumps(replace(record, attachments=())), encoding="utf-8")
+    for name, hardware in (("changed", with_gpu.hardware), ("nameless", None)):
+        document = json.loads(dumps(sample_record())) | {"run_id": "changed since", "hardware": hardware}
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").write_text(json.dumps(document), encoding="utf-8")
+
+    def read(*machines: Machine) -> tuple[list[bool], list[str]]:
+        records, unreadable = load_records(tmp_path, machines)
+        return [bool(record.hardware["gpus"]) for record in records], [name for name, _ in unreadable]
+
+    assert read() == ([False, True], ["changed", "nameless"])
+    assert read(machine_of(without)) == ([False], ["nameless"])
+    assert read(machine_of(with_gpu)) == ([True], ["changed", "nameless"])
+    assert read(machine_of(with_gpu), machine_of(without)) == read()
