@@ -66,6 +66,7 @@ def _once_others_are_kept(code: NumbaCode, shard: ShardVariant) -> Image:
     return code.image(HOPPER)
 
 
+@pytest.mark.thorough("compiles the lean kernels again")
 def test_helpers_compile_all_but_the_longest(lean: ShardVariant, own_work: list[str]) -> None:
     kernels = kernels_of(device(lambda code: _once_others_are_kept(code, lean)), lean)
     assert own_work == ["burst"]

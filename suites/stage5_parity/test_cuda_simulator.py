@@ -110,6 +110,7 @@ def test_a_check_that_raises_has_a_problem_and_the_others_go_on(capsys: pytest.C
 
 
 @pytest.mark.not_proof
+@pytest.mark.thorough("starts processes of the simulator of its own")
 def test_processes_share_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each runs some, and together they have the problems and the functions of all."""
     monkeypatch.setattr(simulated_process, "take_host", lambda: SimpleNamespace(usable_cores=8))

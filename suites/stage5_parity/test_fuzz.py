@@ -89,6 +89,7 @@ ROOMS_SEEDS = range(40)
 
 
 @pytest.mark.not_proof
+@pytest.mark.thorough("compiles kernels for each of many rooms")
 def test_room_for_twins_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in which the network is laid out anew for more twins, after which everything goes on alike."""
     monkeypatch.setattr(growing, "FIRST_ROOM", 1)
