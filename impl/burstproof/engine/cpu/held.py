@@ -43,6 +43,10 @@ class Held:
         self.address = self._room.ctypes.data
         _store(content, self._room)
 
+    def __reduce__(self) -> tuple[type[Held], tuple[Any]]:
+        """A copy has an address of its own, of the copied arrays."""
+        return Held, (self.content,)
+
 
 @unbox(_HeldType)  # type: ignore[untyped-decorator]
 def _unbox(kind: _HeldType, held: Any, c: Any) -> NativeValue:

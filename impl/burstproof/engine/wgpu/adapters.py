@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from functools import cache
@@ -19,6 +21,7 @@ _APIS = ("Vulkan", "Metal", "D3D12")
 _KINDS = {"DiscreteGPU", "IntegratedGPU", "CPU"}
 _STORAGE_BUFFERS = 8
 _SOCKETS = "XDG_RUNTIME_DIR"
+_LOADER = "libvulkan.so.1"
 
 
 @cache
@@ -42,6 +45,8 @@ def _no_word_of_displays() -> Iterator[None]:
 
 
 def _ask() -> tuple[GPUAdapter, ...]:
+    if sys.platform == "linux" and not _is_loadable(_LOADER):
+        return ()  # Vulkan is the only one of these interfaces there, and wgpu takes long to be imported
     import wgpu
     from wgpu.backends.wgpu_native.extras import set_instance_extras
 
@@ -49,6 +54,14 @@ def _ask() -> tuple[GPUAdapter, ...]:
     with contextlib.suppress(RuntimeError):
         set_instance_extras(backends=["Vulkan", "Metal", "DX12"])
     return tuple(a for a in wgpu.gpu.enumerate_adapters_sync() if a.info["backend_type"] in _APIS)
+
+
+def _is_loadable(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _describe(number: int, adapter: GPUAdapter) -> WgpuAdapter:

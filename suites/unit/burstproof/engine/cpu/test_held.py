@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from typing import Any, NamedTuple
 
@@ -57,6 +58,14 @@ def test_arrays_live_as_long_as_what_holds_them() -> None:
     other = [np.full((100, 2), -1.0) for _ in range(400)]
     assert [weighted(one, 99) for one in held] == [float(k) for k in range(200)]
     assert len(other) == 400
+
+
+def test_a_copy_has_arrays_of_its_own() -> None:
+    held = Held((Table(np.zeros((1, 2)), 1), np.zeros(1)))
+    other = copy.deepcopy(held)
+    held.content[1][0], other.content[1][0] = 1.0, 2.0
+    assert [weighted(one, 0) for one in (held, other)] == [1.0, 2.0]
+    assert weighted(copy.copy(held), 0) == 1.0
 
 
 def test_scratch_memory_is_that_of_one_call() -> None:
