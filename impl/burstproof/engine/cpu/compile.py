@@ -105,7 +105,7 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_
 def compiler(function: Compiled) -> Compiled:
     """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock.
 
-    Nobody counts references, which takes long to compile: arrays belong to the caller, or lie on the stack.
+    Kernels do not count references, which takes long to compile: arrays belong to the caller, or lie on the stack.
     """
     compiled: Compiled = numba.njit(**_OPTIONS)(_named(function))
     return compiled

@@ -21,7 +21,7 @@ from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
 
 _MOST_WORDS = 16
-"""Of 8 bytes, that numba has for an array (5, and 2 for each dimension) or a number."""
+"""Words of 8 bytes that an array or a number takes unpacked: an array 5, and 2 for each of at most 5 dimensions."""
 
 
 class _HeldType(types.Type):
@@ -34,7 +34,7 @@ register_model(_HeldType)(models.OpaqueModel)
 
 
 class Held:
-    """The address of what ``content``, a named tuple or a tuple of them, is in compiled code; its arrays stay alive."""
+    """A named tuple, or a tuple of them, with the address of its unpacked form; its arrays stay alive and in place."""
 
     def __init__(self, content: tuple[Any, ...]) -> None:
         self.content = content
@@ -68,7 +68,7 @@ def _put(typing_context: Context, content: types.Type, room: types.Array) -> Int
 
 @intrinsic  # type: ignore[untyped-decorator]
 def content_of(typing_context: Context, held: _HeldType) -> Intrinsic:
-    """``content_of(held)``: what a ``Held`` has, in a kernel."""
+    """``content_of(held)``: the content of a ``Held``, for kernels."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         kind = context.get_value_type(signature.return_type)

@@ -55,7 +55,7 @@ def choose(typing_context: Context, condition: types.Type, chosen: types.Type, o
 def on_stack(typing_context: Context, count: types.IntegerLiteral, dtype: types.DType) -> Intrinsic:
     """``on_stack(count, dtype)``: an array of undefined content that lives until its function returns.
 
-    Nobody counts references to it, so functions that need scratch memory can be compiled without that.
+    No references to it are counted, so a function that needs scratch memory can be compiled without counting.
     """
     kind = types.Array(dtype.dtype, 1, "C")
 

@@ -156,7 +156,7 @@ def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled
     def receive(held: Held, number: int, ids: Ids, potentials: Floats, own: Ids, counters: Counters) -> None:
         """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order.
 
-        ``own`` are the places of what fired in the shard.
+        ``held`` has a ``Model``; ``own`` are the places of what fired in the shard.
         """
         model = content_of(held)
         neurons, computed, s = model.neurons, model.computed, model.scalars

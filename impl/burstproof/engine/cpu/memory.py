@@ -198,7 +198,7 @@ class CpuMemory:
         return self._key.restart_fired or self._key.extras.trains
 
     def model(self, plan: Plan) -> Model:
-        """What is here now, with the stimulus of ``plan``."""
+        """The network as it is in memory now, with the stimulus of ``plan``."""
         return Model(
             self.ring,
             plan,
