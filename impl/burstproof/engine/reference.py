@@ -93,8 +93,10 @@ class ReferenceEngine(ReferenceState, Engine):
     def _collect(self, stimulus: Stimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
         sums, in_fcl = self.pending[0].copy(), self.pending_candidate[0].copy()
-        self.pending = np.concatenate([self.pending[1:], np.zeros_like(self.pending[:1])])
-        self.pending_candidate = np.concatenate([self.pending_candidate[1:], np.zeros_like(in_fcl)[None]])
+        for rows in (self.pending, self.pending_candidate):
+            for row in range(len(rows) - 1):
+                rows[row] = rows[row + 1]
+            rows[-1] = 0
         self._put(np.asarray(stimulus.ids).astype(np.int64), np.asarray(stimulus.amounts, np.float32), sums, in_fcl)
         power = self.network.power_neuron
         if power is not None:
