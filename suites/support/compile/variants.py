@@ -74,7 +74,7 @@ def _made(mix_name: str) -> Variant:
 def _queued(variant: Variant) -> Variant:
     """``variant`` with queues per owner, of sums and contributions of 64 bits."""
     assert variant.fused is not None
-    queues = OwnerQueues(264, 4096, 24, 64, 6, 37, variant.word, variant.fused)
+    queues = OwnerQueues(264, 4096, 24, 64, 6, 37, variant.word, variant.fused, notes_parts=True)
     return replace(variant, queues=queues, recalled=7, tile_share=2, fused=FusedShape(512, 2))
 
 

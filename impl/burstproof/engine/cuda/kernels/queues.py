@@ -221,7 +221,7 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
 
     if divides(variant):
         made = note_nothing, divided
-    elif queues.part < WARP:
+    elif queues.notes_parts:
         made = note_all, noted
     else:
         made = note_nothing, sought
@@ -462,7 +462,7 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = _per_thread(variant, queues), np.uint32(_unit(queues))
     load_window = make_load_window(variant, queues, threads, whole)
     put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
-    empty_bins, short = make_empty_bins(variant, queues, threads), queues.part < WARP and not whole
+    empty_bins, short = make_empty_bins(variant, queues, threads), queues.notes_parts and not whole
     places = threads * per_thread if short else 1
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     all_of_thread = np.uint32((1 << per_thread) - 1)

@@ -43,6 +43,9 @@ _LEAST_BUCKETED_SLOT = 11 << 20
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
 """Bytes of a slot from which they were faster with delays on the sender's side; or neurons, with sums of more bits."""
 _MOST_ENTRIES = 1 << 32
+_LONG_PART, _LONGEST_NOTED = 32, 256
+"""Entries that a row delivers in one burst, in the mean and at most, from which on the row of an entry is looked up
+faster than it is written down."""
 _FEW_TURNS = 4
 """Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
@@ -76,7 +79,8 @@ def with_queues(
         return variant
     part = max(1, sizes.static_entries // ((sources or sizes.neurons) * (sizes.ring - 1)))
     room = min(8 * _BIN_BYTES // (bits * owners), _MOST_BIN_ROOM) - 1 | 1
-    queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused)
+    notes = part < _LONG_PART and sizes.longest_row // (sizes.ring - 1) < _LONGEST_NOTED
+    queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused, notes_parts=notes)
     if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word

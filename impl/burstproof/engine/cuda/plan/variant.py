@@ -62,6 +62,8 @@ class OwnerQueues:
     rows_put_off : int
         Rows that a block puts off to buckets at a time (``kernels.buckets``); 0 where there are none, since no delay is
         above 1, or fired lists are read again.
+    notes_parts : bool
+        Whether a thread writes down, for each entry of a row in turn, which row that is: all rows are short.
     """
 
     owners: int
@@ -73,6 +75,7 @@ class OwnerQueues:
     word: Word
     shape: FusedShape
     rows_put_off: int = 0
+    notes_parts: bool = False
 
     @property
     def entry_bytes(self) -> int:

@@ -292,6 +292,16 @@ def test_owners_have_registers_for_what_their_neurons_have() -> None:
     assert shapes == [(1024, 3), (1024, 2), (512, 4)]
 
 
+@pytest.mark.parametrize(("mean", "longest", "noted"), [(25, 25, True), (25, 20_000, False), (100, 100, False)])
+def test_rows_are_written_down_where_all_are_short(mean: int, longest: int, noted: bool) -> None:
+    """One thread writes down a row, so a long one is looked up."""
+    made = packed(20 * _MILLION, **INHIBITION)
+    sizes = replace(made.sizes, static_entries=mean * made.sizes.neurons, longest_row=longest)
+    queues = sized(made.variant, sizes).queues
+    assert queues is not None
+    assert queues.notes_parts is noted
+
+
 def test_low_bits_add_up_without_reaching_the_high_ones() -> None:
     queues = packed(20 * _MILLION, **FRACTIONS).variant.queues
     assert queues is not None
