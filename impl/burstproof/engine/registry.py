@@ -74,7 +74,7 @@ _ROWS = (
         "burstproof.engine.cpu.engine:CpuEngine",
         lambda machine, _: Usable(f"numba on {machine.cpu_cores} core{'s' if machine.cpu_cores != 1 else ''}"),
         shards="burstproof.engine.sharded.cpu_shard:cpu_shards",
-        plan="burstproof.engine.cpu.memory:planned",
+        plan="burstproof.engine.cpu.threads:planned",
     ),
     Backend(
         "reference",

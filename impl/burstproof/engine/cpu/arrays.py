@@ -68,6 +68,40 @@ class Rows(NamedTuple):
     clamped_sources: Array
 
 
+class Recall(NamedTuple):
+    """Static rows and fired lists of ``recall.py``: of N neurons over D delays, with P different contributions.
+
+    Attributes
+    ----------
+    offsets, clamped_sources
+        As in ``Static``.
+    words : uint32 (S,)
+        Synapses, those of a source by delay: the target, and the place in the palette above ``target_bits``.
+    palette : int64 (P,)
+    target_bits : int
+    starts : uint16 (N (D + 1),)
+        Of each source, how many synapses have a delay of at most 0, 1, ... D; empty where D is 1.
+    lists : uint32 (D N,)
+        Fired list of burst b in slot b mod D, ``counts`` (D,) int64 long.
+    sums, flags : (N,)
+        FCL of the burst under way.
+    ahead : int64 (D,)
+        Whether a slot of the ring may hold anything.
+    """
+
+    offsets: Array
+    words: Array
+    palette: Array
+    target_bits: int
+    starts: Array
+    clamped_sources: Array
+    lists: Array
+    counts: Array
+    sums: Array
+    flags: Array
+    ahead: Array
+
+
 class Computed(NamedTuple):
     """Computed rows, see ``layout.ComputedRows``; ``weights`` and ``psps`` are the engine's own, ``transmission`` is
     that of ``Extras``."""
@@ -149,7 +183,8 @@ class Plan(NamedTuple):
 class Model(NamedTuple):
     """The network in memory, with the stimulus of the next bursts.
 
-    Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of them is used.
+    Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of them is used, ``recall``
+    where rows are not recalled.
     """
 
     ring: Ring
@@ -161,6 +196,7 @@ class Model(NamedTuple):
     plastic: Plastic
     scalars: Scalars
     extras: Extras | tuple[()]
+    recall: Recall | tuple[()]
 
 
 class Output(NamedTuple):

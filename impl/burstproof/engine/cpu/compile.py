@@ -42,6 +42,8 @@ class KernelKey:
         The neurons are those of a shard: they have ids beside their places.
     extras : ExtrasKey
         Features of FEATURES.md.
+    recalled : bool
+        Fired lists are kept, and rows read as they arrive (``recall.py``).
     """
 
     features: Features
@@ -55,6 +57,7 @@ class KernelKey:
     restart_fired: bool
     shard: bool
     extras: ExtrasKey = NO_KEY
+    recalled: bool = False
 
     @property
     def learns_first(self) -> bool:

@@ -25,9 +25,6 @@ from burstproof.network.model import Network
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
 
-CACHED_BYTES = 1 << 20
-"""Largest ring that contributions of a single thread are added to as they are sent: it fits a second-level cache."""
-
 
 class CpuEngine(PackedEngine):
     """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
@@ -42,7 +39,8 @@ class CpuEngine(PackedEngine):
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
         self._growing = Growing(network, options, self.fixed_point) if synapses_appear(network.features) else None
-        self._hold(self._growing.memory if self._growing else CpuMemory(network, options, self.fixed_point))
+        held = self._growing.memory if self._growing else None
+        self._hold(held or CpuMemory(network, options, self.fixed_point, may_recall=self.threads == 1))
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""
@@ -52,8 +50,12 @@ class CpuEngine(PackedEngine):
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        queued = self.threads > 1 or memory.ring_bytes > CACHED_BYTES
-        self._team = Team(self.threads, memory) if queued else None
+        self._team = Team(self.threads, memory) if self._needs_team else None
+
+    @property
+    def _needs_team(self) -> bool:
+        """Whether contributions go through queues."""
+        return self.threads > 1 or self._memory.needs_queues
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -139,6 +141,7 @@ class CpuEngine(PackedEngine):
     def _settle(self) -> None:
         if self._team is not None:
             self._team.settle()
+        self._memory.put_ahead(self.burst_count)
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
@@ -157,6 +160,8 @@ class CpuEngine(PackedEngine):
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
             self._hold(self._growing.memory)
+        elif self._needs_team is not (self._team is not None):
+            self._hold(self._memory)
         self.burst_count, self.interrupted = state.burst_count, False
 
     def close(self) -> None:

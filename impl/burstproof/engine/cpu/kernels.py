@@ -1,9 +1,9 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
 ``run_batch`` runs whole bursts in one call on one core, all of whose sums fit its caches; ``share`` is what each thread
-does of them otherwise, and ``settle`` readies its state for being read. A shard
-does a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired
-in all shards. There neurons have places in the shard, sources their ids in the whole network.
+does of them otherwise. ``put_ahead`` and ``settle`` ready their states for being read. A shard does a burst in two
+halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired in all shards. There
+neurons have places in the shard, sources their ids in the whole network.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.held import Held, content_of
 from burstproof.engine.cpu.parts import Parts, make_parts
+from burstproof.engine.cpu.recall import RecallParts, make_recall
 from burstproof.engine.cpu.share import make_settle, make_share
 from burstproof.engine.cpu.synapses import make_propagate
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -26,6 +27,7 @@ class Kernels(NamedTuple):
     """Compiled kernels; the signatures are those of the functions that they come from."""
 
     run_batch: Compiled
+    put_ahead: Compiled
     share: Compiled
     settle: Compiled
     fire: Compiled
@@ -37,9 +39,10 @@ class Kernels(NamedTuple):
 def kernels_for(key: KernelKey) -> Kernels:
     """The kernels for ``key``; numba compiles each at its first call."""
     with names_of(key):
-        parts, propagate = make_parts(key), make_propagate(key)
+        parts, propagate, recall = make_parts(key), make_propagate(key), make_recall(key)
         kernels = Kernels(
-            _make_run_batch(key, parts, propagate),
+            _make_run_batch(key, parts, propagate, recall),
+            recall.put_ahead,
             make_share(key, parts),
             make_settle(key),
             _make_fire(key, parts),
@@ -51,7 +54,7 @@ def kernels_for(key: KernelKey) -> Kernels:
     return kernels
 
 
-def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled:
+def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: RecallParts) -> Compiled:
     begin, waiting, dense, finish, learn = parts.begin, parts.waiting, parts.dense, parts.finish, parts.learn
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
     join_trains, advance_trains, read_signals, adapt = (
@@ -61,6 +64,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
         parts.adapt,
     )
     trains, modulators, adapts = key.extras.trains, key.extras.modulators, key.extras.adapts
+    recalled, collect, note = key.recalled, recall.collect, recall.note
 
     @compiler
     def run_batch(
@@ -89,6 +93,9 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
             number = burst + k
             base = (number % s.slots) * s.neurons
             sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+            if recalled:
+                collect(number, model.recall, ring, s)
+                sums, flags = model.recall.sums, model.recall.flags
             fired, fired_potentials = ids[used:], potentials[used:]
             begin(k, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
@@ -105,7 +112,10 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled) -> Compil
                 advance_trains(last, fired_potentials[:count], x, parameters, neurons)
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
-            propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
+            if recalled:
+                note(number, last, model.recall, s, counters)
+            else:
+                propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             if modulators:

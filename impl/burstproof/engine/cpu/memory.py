@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cpu.arrays import (
     Model,
     Neurons,
     Plan,
+    Recall,
     Ring,
     computed_of,
     fill,
@@ -31,11 +31,11 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
+from burstproof.engine.cpu.recall import CACHED_BYTES, pays, recall_of
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.support import EVERYTHING
-from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import Layout, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
@@ -67,6 +67,8 @@ class CpuMemory:
         Of the whole network.
     pack_shard : callable, optional
         Packs the shard that the memory is to hold instead of the whole network.
+    may_recall : bool
+        Whether one thread runs all, so that fired lists may be kept.
 
     Attributes
     ----------
@@ -78,6 +80,8 @@ class CpuMemory:
     kernels : Kernels
     ring, parameters, neurons, static, computed, plastic, scalars
         Named tuples of ``arrays``.
+    recall : Recall or None
+        What takes the place of ``static``, which then has no synapses.
     counters : int64 (2,)
         Sticky clamp flag and bursts of known history.
     fired : tuple of uint32 (F,) and float32 (F,)
@@ -85,12 +89,18 @@ class CpuMemory:
     """
 
     def __init__(
-        self, network: Network, options: EngineOptions, fixed_point: FixedPoint, pack_shard: Pack | None = None
+        self,
+        network: Network,
+        options: EngineOptions,
+        fixed_point: FixedPoint,
+        pack_shard: Pack | None = None,
+        may_recall: bool = False,
     ) -> None:
         asked = options.cpu.specialise
         self.general = network.neuron_count < SPECIALISED_NEURONS if asked is None else not asked
         self._network, self._options, self._fixed_point = network, options, fixed_point
         self._pack = pack_shard or self._pack_whole
+        self._may_recall = may_recall and not self.general
         used = extras_key(network)
         packed = self._pack(None)
         self.extras = make_extras(network, packed[1], bool(used or network.features))
@@ -130,6 +140,13 @@ class CpuMemory:
         self.static = static_of(layout, self.general)
         self.computed = computed_of(layout, self.general, self.extras)
         self.plastic = plastic_of(layout, self.extras)
+        self.recall: Recall | None = None
+        sums = self._fixed_point.dtype
+        if self._may_recall and not self._network.features and pays(layout, sums):
+            self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
+        if self.recall is not None:
+            empty = {name: getattr(self.static, name)[:0] for name in ("targets", "contributions", "delays")}
+            self.static = self.static._replace(**empty)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
         self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
@@ -179,6 +196,7 @@ class CpuMemory:
             features.restarts and profile.restart_all and large,
             shard,
             extras,
+            self.recall is not None,
         )
         return key.general() if self.general else key
 
@@ -188,14 +206,26 @@ class CpuMemory:
         return self._key.computed
 
     @property
-    def ring_bytes(self) -> int:
-        """Size of the ring with its flags."""
-        return int(self.ring.sums.nbytes + self.ring.flags.nbytes)
+    def needs_queues(self) -> bool:
+        """Whether one thread needs queues, too: its ring does not fit the cache."""
+        return self.recall is None and self.ring.sums.nbytes + self.ring.flags.nbytes > CACHED_BYTES
+
+    def put_ahead(self, burst_count: int) -> None:
+        """Move everything that is under way after burst ``burst_count`` into the ring."""
+        if self.recall is not None:
+            self.kernels.put_ahead(burst_count, self.recall, self.ring, self.scalars)
 
     @property
     def needs_last(self) -> bool:
         """Whether a burst needs the fired list of the last one before its own."""
         return self._key.restart_fired or self._key.extras.trains
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All arrays by group and name."""
+        groups = ("parameters", "neurons", "ring", "static", "recall", "computed", "plastic")
+        held = {group: values._asdict() for group in groups if (values := getattr(self, group)) is not None}
+        named = {f"{group}.{name}": value for group, values in held.items() for name, value in values.items()}
+        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
     def model(self, plan: Plan) -> Model:
         """The network as it is in memory now, with the stimulus of ``plan``."""
@@ -209,6 +239,7 @@ class CpuMemory:
             self.plastic,
             self.scalars,
             self.extras if self._key.extras else (),
+            () if self.recall is None else self.recall,
         )
 
     def held(self, plan: Plan) -> Held:
@@ -357,6 +388,8 @@ class CpuMemory:
         self.ring.sums.reshape(shape)[slots] = sums
         if self._key.flagged:
             self.ring.flags.reshape(shape)[slots] = arriving
+        if self.recall is not None:
+            self.recall.ahead[:] = 1
 
     def _restore_weights(self, state: EngineState) -> None:
         """Take over weights and eligibility; pack again if a constant contribution is another one now."""
@@ -377,17 +410,7 @@ class CpuMemory:
         ids = None if isinstance(members, slice) else members
         refuse_overflow(layout, self._network, self._options, self._fixed_point, ids)
         self._take_rows(layout, members, rows)
-        self._compile(static_clamps=self.general or layout.static.clamped_sources is not None)
+        clamps = self.general or layout.static.clamped_sources is not None
+        self._compile(static_clamps=clamps, recalled=self.recall is not None)
         if layout.needs_flags:
             self.use_flags()
-
-
-def planned(network: Network, options: EngineOptions) -> Planned:
-    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
-    memory = CpuMemory(network, options, plan_fixed_point(network, options))
-    found = []
-    for group in ("parameters", "neurons", "ring", "static", "computed", "plastic"):
-        for name, array in getattr(memory, group)._asdict().items():
-            held = array.nbytes if any(array.strides) else array.itemsize
-            found.append(PlannedBuffer(f"{group}.{name}", array.size, array.dtype.name, held, "host"))
-    return Planned(tuple(buffer for buffer in found if buffer.count))

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import Array, Ring, Rows, Static
-from burstproof.engine.cpu.compile import compiler, inner_compiler
+from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.lines import lines
+from burstproof.engine.cpu.palette import NO_PALETTE, Palette, find
 
 REGION_NEURONS = 1 << 16
 """Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
@@ -33,11 +34,6 @@ ALIGNED = 64
 LEAST_CAPACITY = 64
 """Contributions that a queue has room for at least; capacities are powers of two."""
 
-PALETTE_ENTRIES = 1 << 16
-"""Most different contributions that words have the numbers of."""
-
-_TABLE_BITS = 18
-_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _EXPECTED_RATE = 0.01
 _EVENT_COST = 2.0
 _SPARE = 4.0
@@ -112,52 +108,6 @@ def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int
     return 1 << (wanted.bit_length() - 1)
 
 
-class Palette(NamedTuple):
-    """The different contributions (P,) int64 of a network, and a hash table of their numbers, from 1 on."""
-
-    values: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int64]
-
-
-NO_PALETTE = Palette(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-@inner_compiler
-def _find(value: int, values: Array, numbers: Array) -> np.uint64:
-    """Place of ``value`` in the hash table, or the free one that it is to take."""
-    place = (np.uint64(value) * _SPREAD) >> np.uint64(64 - _TABLE_BITS)
-    while numbers[place] != 0 and values[numbers[place] - 1] != value:
-        place = (place + np.uint64(1)) & np.uint64((1 << _TABLE_BITS) - 1)
-    return place
-
-
-@compiler
-def _fill(contributions: Array, values: Array, numbers: Array) -> int:
-    """Put every contribution into the table; how many different ones there are, or -1 for more than there is room."""
-    count = 0
-    for contribution in contributions:
-        place = _find(contribution, values, numbers)
-        if numbers[place] == 0:
-            if count == len(values):
-                return -1
-            values[count] = contribution
-            count += 1
-            numbers[place] = count
-    return count
-
-
-keep_on_disk(_fill, "fill")
-
-
-def palette_of(contributions: Array) -> Palette:
-    """The palette of ``contributions``; none if 16 bits hold each of them, or not their numbers."""
-    if contributions.dtype.itemsize == 2:
-        return NO_PALETTE
-    values, numbers = np.empty(PALETTE_ENTRIES, np.int64), np.zeros(1 << _TABLE_BITS, np.int64)
-    count = _fill(contributions, values, numbers)
-    return Palette(values[:count].copy(), numbers) if count >= 0 else NO_PALETTE
-
-
 def make_queues(
     bounds: npt.NDArray[np.int64],
     synapses: int,
@@ -202,7 +152,7 @@ def _pack(first: int, end: int, static: Static, queues: Queues, numbers: Array, 
         target = static.targets[j]
         region = queues.region_of[target // ALIGNED]
         if len(numbers):
-            place = _find(static.contributions[j], queues.palette, numbers)
+            place = find(static.contributions[j], queues.palette, numbers)
             words[j].contribution = numbers[place] - 1
         else:
             words[j].contribution = static.contributions[j]

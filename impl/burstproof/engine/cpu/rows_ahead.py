@@ -12,8 +12,8 @@ from burstproof.engine.rules import Compiled
 ROWS_AHEAD = 8
 """A row is asked for so many turns ahead, and where it begins twice as many."""
 
-_MOST_SYNAPSES = 512
-_LINE_BYTES = 64
+MOST_SYNAPSES = 512
+LINE_BYTES = 64
 
 
 def make_look_ahead() -> Compiled:
@@ -21,7 +21,7 @@ def make_look_ahead() -> Compiled:
 
     @inner_compiler
     def ask(first: int, end: int, column: Array) -> None:
-        for j in range(first, end, _LINE_BYTES // column.itemsize):
+        for j in range(first, end, LINE_BYTES // column.itemsize):
             prefetch(column, j)
         prefetch(column, end - 1)
 
@@ -34,7 +34,7 @@ def make_look_ahead() -> Compiled:
         if 0 <= next_row < count:
             source = np.int64(ids[next_row])
             first = offsets[source]
-            end = min(offsets[source + 1], first + _MOST_SYNAPSES)
+            end = min(offsets[source + 1], first + MOST_SYNAPSES)
             ask(first, end, one)
             ask(first, end, other)
 

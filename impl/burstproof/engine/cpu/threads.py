@@ -11,15 +11,20 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
+from burstproof.engine.buffers import Planned, PlannedBuffer
+from burstproof.engine.cores import usable_cores
 from burstproof.engine.cpu.arrays import Output, Plan, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.queues import NO_PALETTE, balanced_bounds, make_queues, pack_rows, palette_of
+from burstproof.engine.cpu.palette import NO_PALETTE, palette_of
+from burstproof.engine.cpu.queues import balanced_bounds, make_queues, pack_rows
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, NOT_STARTED, Shared
+from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
+from burstproof.network.model import Network
 
 MOST_THREADS = 56
 """Most threads that ``threads = 0`` takes."""
@@ -64,6 +69,17 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
     return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))
 
 
+def planned(network: Network, options: EngineOptions) -> Planned:
+    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
+    threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
+    memory = CpuMemory(network, options, plan_fixed_point(network, options), may_recall=threads == 1)
+    buffers = []
+    for name, array in memory.arrays().items():
+        held = array.nbytes if any(array.strides) else array.itemsize
+        buffers.append(PlannedBuffer(name, array.size, array.dtype.name, held, "host"))
+    return Planned(tuple(buffer for buffer in buffers if buffer.count))
+
+
 class Team:
     """Threads that share the bursts of one engine."""
 
@@ -82,8 +98,9 @@ class Team:
         bounds = balanced_bounds(memory.static.targets, count, threads)
         synapses, computed = len(memory.static.targets), len(memory.computed.targets)
         widest = np.dtype(np.int64) if memory.computes else memory.static.contributions.dtype
-        may_number = not (memory.general or memory.computes)
-        palette = palette_of(memory.static.contributions) if may_number else NO_PALETTE
+        wide = memory.static.contributions.dtype.itemsize > 2
+        numbered = wide and not (memory.general or memory.computes)
+        palette = palette_of(memory.static.contributions) if numbered else NO_PALETTE
         queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
         self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.engine.cpu import engine as cpu_engine
+from burstproof.engine.cpu import memory as cpu_memory
+from burstproof.engine.cpu import palette as cpu_palette
 from burstproof.engine.cpu import queues as cpu_queues
 from burstproof.engine.cpu.arrays import Ring, Static
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.lines import lines
+from burstproof.engine.cpu.palette import PALETTE_ENTRIES, palette_of
 from burstproof.engine.cpu.queues import (
     LEAST_CAPACITY,
-    PALETTE_ENTRIES,
     REGION_NEURONS,
     capacity_for,
     make_queues,
     pack_rows,
-    palette_of,
 )
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -125,10 +125,6 @@ def test_few_different_contributions_are_numbered(more: int, numbered: bool) -> 
     np.testing.assert_array_equal(held, static.contributions)
 
 
-def test_contributions_of_16_bits_need_no_numbers() -> None:
-    assert len(palette_of(np.ones(3, np.int16)).values) == 0
-
-
 def test_the_room_of_queues_follows_the_synapses() -> None:
     """Four times what 1 % firing puts there, as a power of two, within the memory that the synapses themselves take."""
     assert capacity_for(100_000_000, 16, 1, 4) == 1 << 17  # 250 000 are wanted
@@ -166,7 +162,7 @@ def everything(seed: int) -> Network:
 def test_full_queues_are_emptied_into_the_ring(threads: int, capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for 1, 4 or 64 contributions where hundreds come; with 1, every single contribution fills a queue."""
     monkeypatch.setattr(cpu_queues, "LEAST_CAPACITY", capacity)
-    monkeypatch.setattr(cpu_engine, "CACHED_BYTES", 0)
+    monkeypatch.setattr(cpu_memory, "CACHED_BYTES", 0)
     network = everything(3)
     options = EngineOptions(cpu=CpuOptions(threads=threads))
     cpu, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
@@ -184,7 +180,7 @@ def test_full_queues_are_emptied_into_the_ring(threads: int, capacity: int, monk
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_state_is_whole_although_contributions_lie_in_queues(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state read in mid-run changes nothing, and one restored over contributions under way replaces them."""
-    monkeypatch.setattr(cpu_engine, "CACHED_BYTES", 0)
+    monkeypatch.setattr(cpu_memory, "CACHED_BYTES", 0)
     network = everything(4)
     options = EngineOptions(cpu=CpuOptions(threads=threads))
     cpu, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
@@ -214,7 +210,7 @@ def test_places_and_contributions_at_the_end_of_a_word(
 
     The two contributions of the larger weight are numbered if there is room for two, else words hold them.
     """
-    monkeypatch.setattr(cpu_queues, "PALETTE_ENTRIES", numbers)
+    monkeypatch.setattr(cpu_palette, "PALETTE_ENTRIES", numbers)
     neurons = REGION_NEURONS + 100
     edges = np.array([0, REGION_NEURONS - 1, REGION_NEURONS, neurons - 1])
     synapses = SynapseTable.build(

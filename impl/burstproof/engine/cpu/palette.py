@@ -1,0 +1,62 @@
+"""The different contributions of a network, where these are few: synapses then have their numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from burstproof.engine.cpu.arrays import Array
+from burstproof.engine.cpu.compile import compiler, inner_compiler
+from burstproof.engine.cpu.disk import keep_on_disk
+
+PALETTE_ENTRIES = 1 << 16
+"""Most different contributions of a palette."""
+
+_TABLE_BITS = 18
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Palette(NamedTuple):
+    """The different contributions (P,) int64 of a network, and a hash table of their numbers, from 1 on."""
+
+    values: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int64]
+
+
+NO_PALETTE = Palette(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+@inner_compiler
+def find(value: int, values: Array, numbers: Array) -> np.uint64:
+    """Place of ``value`` in the hash table, or the free one that it is to take."""
+    place = (np.uint64(value) * _SPREAD) >> np.uint64(64 - _TABLE_BITS)
+    while numbers[place] != 0 and values[numbers[place] - 1] != value:
+        place = (place + np.uint64(1)) & np.uint64((1 << _TABLE_BITS) - 1)
+    return place
+
+
+@compiler
+def _fill(contributions: Array, values: Array, numbers: Array) -> int:
+    """Put every contribution into the table; how many different ones there are, or -1 for more than there is room."""
+    count = 0
+    for contribution in contributions:
+        place = find(contribution, values, numbers)
+        if numbers[place] == 0:
+            if count == len(values):
+                return -1
+            values[count] = contribution
+            count += 1
+            numbers[place] = count
+    return count
+
+
+keep_on_disk(_fill, "fill")
+
+
+def palette_of(contributions: Array, most: int = PALETTE_ENTRIES) -> Palette:
+    """The palette of ``contributions``; none if more than ``most``, at most ``PALETTE_ENTRIES``, are different."""
+    values, numbers = np.empty(min(most, PALETTE_ENTRIES), np.int64), np.zeros(1 << _TABLE_BITS, np.int64)
+    count = _fill(contributions, values, numbers)
+    return Palette(values[:count].copy(), numbers) if count >= 0 else NO_PALETTE

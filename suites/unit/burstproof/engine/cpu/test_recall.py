@@ -1,0 +1,107 @@
+"""Fired lists instead of queues: which networks have them, and what changes under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from burstproof.engine.cpu import recall
+from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.options import CpuOptions, EngineOptions
+from burstproof.engine.reference import ReferenceEngine
+from burstproof.engine.state import Stimulus
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.mixed import MIXES, compare_mix, compare_run
+from suites.support.parity.simulator_check import recordings_differ
+
+pytestmark = pytest.mark.requirement("BE-2", "BE-4")
+
+ALONE = CpuOptions(threads=1, specialise=True)
+OPTIONS = EngineOptions(cpu=ALONE, max_stimulus=64.0)
+OWN_KERNEL = "compiles a kernel of its own: seconds"
+NEURONS, FAN, SLOTS = 300, 40, 6
+
+
+@pytest.fixture(autouse=True)
+def short_parts() -> Iterator[None]:
+    """Lists also where a source has few synapses of one delay."""
+    with mock.patch.object(recall, "_FEWEST_PART", 0):
+        yield
+
+
+def network_of(weights: int) -> Network:
+    """A driven network with delays of 1 to 6 and so many different weights, of which one is negative."""
+    rng = np.random.default_rng(weights)
+    sources = np.repeat(np.arange(NEURONS, dtype=np.uint32), FAN)
+    count = len(sources)
+    synapses = SynapseTable.build(
+        sources,
+        rng.integers(0, NEURONS, count).astype(np.uint32),
+        weights=rng.integers(0, weights, count).astype(np.float32) - 1,
+        delay_bursts=rng.integers(1, SLOTS + 1, count).astype(np.uint8),
+    )
+    return Network(NeuronTable.build(NEURONS, thresholds=3.0, excitabilities=0.4), synapses)
+
+
+def start() -> dict[int, Stimulus]:
+    return {1: Stimulus(forced=np.arange(0, NEURONS, 3, dtype=np.uint32))}
+
+
+@pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize("name", ["integers, all excitatory", "fractions, delays to 7", "delays to 255", "beta"])
+def test_lists_agree_with_the_reference(name: str) -> None:
+    """Step by step, each followed by a state, and in one go from a state of the reference."""
+    (mix,) = (mix for mix in MIXES if mix.name == name)
+    engines: list[CpuEngine] = []
+
+    def create(network: Network, options: EngineOptions) -> CpuEngine:
+        engines.append(CpuEngine.create(network, replace(options, cpu=ALONE)))
+        return engines[-1]
+
+    assert compare_mix(mix, create) + compare_run(mix, create) == []
+    assert all(engine._memory.recall is not None for engine in engines)
+
+
+def test_other_weights_may_need_other_ways() -> None:
+    """Two contributions have places in a word, five have not: queues take over, and lists again afterwards."""
+    network = network_of(2)
+    engine, reference = CpuEngine.create(network, OPTIONS), ReferenceEngine.create(network, OPTIONS)
+    bits = (NEURONS - 1).bit_length()
+    with mock.patch.object(recall, "_WORD_BITS", bits + 1), mock.patch("burstproof.engine.cpu.memory.CACHED_BYTES", 0):
+        for weights, recalled in ((5, False), (2, True), (5, False)):
+            state = replace(reference.state(), weights=network_of(weights).synapses.weights)
+            engine.restore(state)
+            reference.restore(state)
+            assert (engine._memory.recall is not None) is recalled
+            assert (engine._team is None) is recalled
+            assert recordings_differ(reference.run(20, start()), engine.run(20, start())) == []
+            assert reference.state().differences(engine.state()) == ()
+    engine.close()
+
+
+def test_flags_come_while_contributions_are_under_way() -> None:
+    """A stimulus that may cancel what arrives makes candidates of sums of 0."""
+    network = network_of(2)
+    network = network.replace(synapses=replace(network.synapses, weights=np.ones(len(network.synapses.weights), "f4")))
+    engine, reference = CpuEngine.create(network, OPTIONS), ReferenceEngine.create(network, OPTIONS)
+    cancels = Stimulus(np.arange(NEURONS, dtype=np.uint32), np.full(NEURONS, -2, np.float32))
+    for plan in (start(), {8: cancels, 9: cancels}):
+        assert recordings_differ(reference.run(7, plan), engine.run(7, plan)) == []
+    assert reference.state().differences(engine.state()) == ()
+    assert len(engine._memory.ring.flags) > 0
+    engine.close()
+
+
+@pytest.mark.parametrize(("delays", "fan", "recalled"), [(1, 1, True), (6, 18, True), (6, 17, False)])
+def test_lists_need_rows_that_are_long_enough(delays: int, fan: int, recalled: bool) -> None:
+    """Three synapses of a source and a delay, in the mean; without delays any row will do."""
+    ids = np.arange(NEURONS * fan)
+    synapses = SynapseTable.build(ids % NEURONS, ids % 7, delay_bursts=(ids % delays + 1).astype(np.uint8))
+    with mock.patch.object(recall, "_FEWEST_PART", 3):
+        engine = CpuEngine.create(Network(NeuronTable.build(NEURONS), synapses), OPTIONS)
+    assert (engine._memory.recall is not None) is recalled
+    engine.close()
