@@ -30,7 +30,7 @@ MOST_WORKERS = 12
 
 _GRACE_S = 10.0
 _MOST_DEATHS = 8
-_PLUGINS = ("xdist", "benchmark", "hypothesispytest")
+_PLUGINS = ("xdist", "benchmark")
 _USAGE_ERROR, _NOTHING_RAN = 4, 5
 _FATAL = re.compile(r"Fatal Python error: (?P<what>[^\n]+)")
 _WATCHDOG = re.compile(r"Timeout \([\d:.]+\)!\nThread 0x")

@@ -48,8 +48,8 @@ def pays(layout: Layout, sums: np.dtype[Any]) -> bool:
         return False
     lengths, delays = np.diff(layout.static.offsets), layout.max_delay
     short = delays > 1 and lengths.sum() < _FEWEST_PART * delays * len(lengths)
-    fits = delays <= _MOST_DELAYS and int(lengths.max(initial=0)) <= _LONGEST_ROW
-    return fits and not short and layout.neuron_count * (sums.itemsize + 1) <= CACHED_BYTES
+    countable = delays == 1 or (delays <= _MOST_DELAYS and int(lengths.max(initial=0)) <= _LONGEST_ROW)
+    return countable and not short and layout.neuron_count * (sums.itemsize + 1) <= CACHED_BYTES
 
 
 def recall_of(static: Static, neurons: int, slots: int, sums: np.dtype[Any]) -> Recall | None:
