@@ -222,8 +222,9 @@ class CpuMemory:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All arrays by group and name."""
-        groups = ("parameters", "neurons", "ring", "static", "recall", "computed", "plastic")
-        held = {group: values._asdict() for group in groups if (values := getattr(self, group)) is not None}
+        rows = "static" if self.recall is None else "recall"
+        groups = ("parameters", "neurons", "ring", rows, "computed", "plastic")
+        held = {group: getattr(self, group)._asdict() for group in groups}
         named = {f"{group}.{name}": value for group, values in held.items() for name, value in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 

@@ -11,6 +11,7 @@ import pytest
 
 from burstproof.engine.cpu import recall
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.threads import planned
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -81,6 +82,16 @@ def test_other_weights_may_need_other_ways() -> None:
             assert recordings_differ(reference.run(20, start()), engine.run(20, start())) == []
             assert reference.state().differences(engine.state()) == ()
     engine.close()
+
+
+def test_the_plan_names_what_takes_the_place_of_the_rows() -> None:
+    """Offsets are counted once; what is empty is not named."""
+    network = network_of(5)
+    sizes = {buffer.name: buffer.bytes for buffer in planned(network, OPTIONS).buffers}
+    assert sizes["recall.words"] == 4 * network.synapse_count
+    assert sizes["recall.starts"] == 2 * NEURONS * (SLOTS + 1)
+    assert sum(name.endswith(".offsets") for name in sizes) == 1
+    assert "static.targets" not in sizes
 
 
 def test_flags_come_while_contributions_are_under_way() -> None:
