@@ -29,6 +29,24 @@ def make_deliver(key: KernelKey) -> Deliver:
     return Deliver(_make_collect(key, take), _make_empty(take), _make_restart(), _make_send(key))
 
 
+def make_take_ring(key: KernelKey) -> Compiled:
+    """``take_ring``: what a slot of the ring holds, into the sums of the burst under way."""
+    flagged = key.flagged
+
+    @inner_compiler
+    def take_ring(slot: int, first: int, end: int, ring: Ring, sums: Array, flags: Array, s: Scalars) -> None:
+        """Move what ``slot`` holds for the neurons ``first`` ... ``end - 1``."""
+        base = slot * s.neurons
+        for i in range(first, end):
+            sums[i] += ring.sums[base + i]
+            ring.sums[base + i] = 0
+            if flagged:
+                flags[i] |= ring.flags[base + i]
+                ring.flags[base + i] = False
+
+    return take_ring
+
+
 def _make_take(key: KernelKey) -> Compiled:
     flagged = key.flagged
 
@@ -59,20 +77,14 @@ def _make_take(key: KernelKey) -> Compiled:
 
 
 def _make_collect(key: KernelKey, take: Compiled) -> Compiled:
-    flagged = key.flagged
+    take_ring = make_take_ring(key)
 
     @inner_compiler
     def collect(part: int, burst: int, queues: Queues, ring: Ring, s: Scalars) -> None:
         """All contributions of ``burst`` onto one thread's range, from the ring and the queues, into their sums."""
         slot, regions = burst % s.slots, len(queues.regions) - 1
-        base = slot * s.neurons
         if queues.ahead[slot]:
-            for i in range(queues.bounds[part], queues.bounds[part + 1]):
-                queues.sums[i] += ring.sums[base + i]
-                ring.sums[base + i] = 0
-                if flagged:
-                    queues.flags[i] |= ring.flags[base + i]
-                    ring.flags[base + i] = False
+            take_ring(slot, queues.bounds[part], queues.bounds[part + 1], ring, queues.sums, queues.flags, s)
         for region in range(queues.owned[part], queues.owned[part + 1]):
             first, end = queues.regions[region], queues.regions[region + 1]
             take(slot * regions + region, queues, queues.sums[first:end], queues.flags[first:end])

@@ -15,6 +15,7 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Array, Counters, Ids, Recall, Ring, Scalars, Static
 from burstproof.engine.cpu.compile import CLAMPED, KernelKey, compiler, inner_compiler
+from burstproof.engine.cpu.deliver import make_take_ring
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.intrinsics import on_stack, prefetch
 from burstproof.engine.cpu.palette import find, palette_of
@@ -160,7 +161,7 @@ def _make_add_list(key: KernelKey) -> Compiled:
 
 
 def _make_collect(key: KernelKey, add_list: Compiled) -> Compiled:
-    flagged = key.flagged
+    take_ring = make_take_ring(key)
 
     @inner_compiler
     def collect(burst: int, recall: Recall, ring: Ring, s: Scalars) -> None:
@@ -168,13 +169,7 @@ def _make_collect(key: KernelKey, add_list: Compiled) -> Compiled:
         slot, sums, flags = burst % s.slots, recall.sums, recall.flags
         if recall.ahead[slot]:
             recall.ahead[slot] = 0
-            base = slot * s.neurons
-            for i in range(s.neurons):
-                sums[i] += ring.sums[base + i]
-                ring.sums[base + i] = 0
-                if flagged:
-                    flags[i] |= ring.flags[base + i]
-                    ring.flags[base + i] = False
+            take_ring(slot, 0, s.neurons, ring, sums, flags, s)
         for delay in range(1, s.slots + 1):
             sent = (burst - delay) % s.slots
             first = sent * s.neurons
