@@ -190,19 +190,24 @@ def _equal_ones_differ(delay: int) -> list[str]:
 
 
 def check_a_layout_that_follows_what_fires() -> list[str]:
-    """Queues once much fires, none once little does, with rows of the host or the device; results stay the same."""
+    """Queues once much fires, none once little does, with rows of the host or the device; results stay the same.
+
+    With delays, what arrives later moves from a calendar to buckets, and back.
+    """
     from burstproof.engine.cuda.engine import CudaEngine
 
-    mix = _small("integers", 1)
-    network, options = mixed_network(mix), mixed_options(mix)
     spec = SyntheticSpec(90, 9, seed=3, threshold=40.0, weights=2.0, postsynaptic_potential=1.5)
     chosen = {"plan.queues._pays": _PAYS, "plan.queues._FEWEST_NEURONS": 1, "plan.queues._LEAST_EVENTS": 300}
     problems = []
     with queues_of(room=1 << 12), ExitStack() as patches:
         for name, value in {**chosen, "host.one_device.perf_counter": lambda: 0.0}.items():
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}", value))
-        problems += _layouts_differ(ReferenceEngine.create(network, options), cuda_engine(network, options))
         problems += _layouts_differ(ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec))
+        patches.enter_context(mock.patch(f"{_PLAN}.tiles._RING_BYTES", 0))
+        for delay in (1, 5):
+            mix = _small("integers", delay)
+            network, options = mixed_network(mix), mixed_options(mix)
+            problems += _layouts_differ(ReferenceEngine.create(network, options), cuda_engine(network, options))
     return problems
 
 

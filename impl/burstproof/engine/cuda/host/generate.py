@@ -302,13 +302,18 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
     largest = int(np.abs(units).max())
     palette = len(_palette(spec, neurons.fixed_point)) if needs_palette(spec.neurons, largest) else 0
     sizes = replace(neurons.sizes, static_entries=entries, longest_row=fan, pieces=pieces, palette=palette)
-    sizes = replace(sizes, largest_contribution=largest, common_contribution=common)
+    sizes = replace(sizes, largest_contribution=largest, common_contribution=common, distinct_delays=_delays(spec))
     variant = sized(replace(neurons.variant, offset_bits=offset_bits(entries)), sizes)
     packed = replace(neurons, sizes=sizes, variant=variant)
     if part.strategy is None:
         return whole_network(packed)
     packed = replace(packed, batch=shard_batch(packed.options, part.count, spec.neurons))
     return as_shard(number, spec.neurons, None, part.ids, packed, part.lengths)
+
+
+def _delays(spec: SyntheticSpec) -> int:
+    """How many different delays may be drawn."""
+    return spec.delays[1] - spec.delays[0] + 1 if isinstance(spec.delays, tuple) else 1
 
 
 def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: DeviceState) -> None:

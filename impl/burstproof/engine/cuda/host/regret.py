@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import all_queues_room, lost_us
+from burstproof.engine.cuda.plan.queues import room_for_events, lost_us
 
 _US_PER_S = 1e6
 
@@ -43,7 +43,7 @@ class Regret:
         other = packed.firing(self._firings / (self._bursts * packed.sizes.neurons))
         if (other.variant.queues is None) != (packed.variant.queues is None):
             return other
-        if all_queues_room(other.variant, other.sizes) > all_queues_room(packed.variant, packed.sizes):
+        if room_for_events(other.variant, other.sizes) > room_for_events(packed.variant, packed.sizes):
             return other
         self._forget()  # there is no other way for such a network
         return None

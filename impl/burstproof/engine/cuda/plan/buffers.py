@@ -27,6 +27,7 @@ _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
 _ROOM_SHARE, _SPARE = 8, 1.5
 _LEAST_ROOM = 1024
+_CHUNK = 1 << 22
 _CALENDAR_BYTES, _LEAST_SHARE = 4 << 30, 32
 _BUCKET_BYTES, _BUCKET_SHARE, _MOST_ENTRIES = 16 << 30, 16, (1 << 32) - (1 << 14)
 FIRST_SPARE = 2
@@ -67,7 +68,7 @@ class NetworkSizes:
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
     ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
     ``common_contribution`` is the one that all have, 0 where they differ; ``palette`` distinct ones are kept in a
-    table, 0 where that has no room or is not needed. ``in_degree`` is the largest, ``sum_bits`` the bits of the largest
+    table, 0 where that has no room or is not needed. ``distinct_delays`` is the number of different ones. ``in_degree`` is the largest, ``sum_bits`` the bits of the largest
     sum's magnitude. ``firing_rate`` is the share of neurons that is expected to fire in a burst. ``uniform`` and
     ``narrow``: see ``Variant``.
     """
@@ -87,6 +88,7 @@ class NetworkSizes:
     largest_contribution: int = 0
     common_contribution: int = 0
     palette: int = 0
+    distinct_delays: int = 1
     firing_rate: float = USUAL_RATE
     features: FeatureSizes = NO_FEATURES
 
@@ -113,6 +115,7 @@ def network_sizes(
         longest_row=int(lengths.max(initial=0)),
         largest_contribution=largest_contribution(layout),
         common_contribution=common_contribution(layout),
+        distinct_delays=distinct_delays(layout),
         pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
         in_degree=layout.in_degree,
         sum_bits=largest_sum.bit_length(),
@@ -123,6 +126,19 @@ def largest_contribution(layout: Layout) -> int:
     """The largest magnitude of a static contribution, in units of 2^-k."""
     contributions = layout.static.contributions
     return max(int(contributions.max(initial=0)), -int(contributions.min(initial=0)))
+
+
+def distinct_delays(layout: Layout) -> int:
+    """How many different delays the static entries have."""
+    delays = layout.static.delays
+    if delays is None:
+        return 1
+    occurs = np.zeros(layout.max_delay + 1, np.bool_)
+    for start in range(0, len(delays), _CHUNK):
+        occurs[delays[start : start + _CHUNK]] = True
+        if occurs[1:].all():
+            break
+    return int(occurs.sum())
 
 
 def common_contribution(layout: Layout) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import MANY_NEURONS, much_fires, without_queues
+from burstproof.engine.cuda.plan.queues import MANY_NEURONS, is_large, much_fires, without_queues
+from burstproof.engine.cuda.plan.tiles import slots_reached
 from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6
@@ -27,7 +28,7 @@ def _choices(packed: Packed) -> Iterator[str]:
     if variant.queues is not None:
         queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
         side = f"with a bucket for each of {lists_kept(variant)} bursts, " if queues.rows_put_off else side
-        reason = f"a slot takes {slot:.0f} MB" if side else _why_queues(sizes)
+        reason = _why_queues(sizes, without_queues(variant).word.bits, slot)
         yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since {reason}"
     elif variant.calendar:
         ring = sizes.ring * slot
@@ -38,8 +39,9 @@ def _choices(packed: Packed) -> Iterator[str]:
         ring = sizes.ring * slot
         yield f"delays on the sender's side, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
     elif variant.delays:
-        slots = ring_slots(sizes, variant)
-        yield f"delays to {layout.max_delay} in a ring of {slots} slots, {slots * slot:.1f} MB"
+        slots, reached = ring_slots(sizes, variant), slots_reached(sizes)
+        few = f", of which a burst reaches {reached}" if reached < slots else ""
+        yield f"delays to {layout.max_delay} in a ring of {slots} slots, {slots * slot:.1f} MB{few}"
     elif variant.fused is not None and not (variant.tiles or variant.streamed):
         yield "contributions added to a slot of the FCL, which the cache holds"
     if variant.tiles:
@@ -53,9 +55,11 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield _learning(packed)
 
 
-def _why_queues(sizes: NetworkSizes) -> str:
-    if sizes.neurons >= MANY_NEURONS:
+def _why_queues(sizes: NetworkSizes, bits: int, slot_mb: float) -> str:
+    if sizes.ring <= 2 and sizes.neurons >= MANY_NEURONS:
         return f"there are {sizes.neurons / _MILLION:.1f} M neurons"
+    if is_large(sizes, bits) or sizes.ring > 2 and not much_fires(sizes):
+        return f"a slot takes {slot_mb:.0f} MB"
     if not much_fires(sizes):
         return f"rows have up to {sizes.longest_row} entries"
     rate = f"{100 * sizes.firing_rate:.3g} % of the neurons"

@@ -1,7 +1,7 @@
 """Queues per owner (``kernels.queues``): a block owns a range of neurons and adds up their sums in shared memory.
 
-Additions there do not care how wide a sum is or how many neurons there are, so queues pay where there are millions of
-neurons, and where delays are kept on the sender's side. What they cost is sorting by owner.
+Additions there do not care how wide a sum is or how many neurons there are, so queues pay where sums take much memory,
+and where much fires. What they cost is sorting by owner.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
-from burstproof.engine.cuda.plan.buffers import NetworkSizes, queue_room
+from burstproof.engine.cuda.plan.buffers import NetworkSizes, bucket_room, queue_room
 from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
@@ -32,14 +32,14 @@ _SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 3), FusedShape(1024,
 """Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. While it has the neurons
 of a chunk at hand, those of the next one are on their way; records leave registers for fewer."""
 MANY_NEURONS, _FEWEST_NEURONS, _LEAST_EVENTS = 4_000_000, 200_000, 1_500_000
-"""Neurons from which queues were faster than reductions on an H200 whatever fires; of fewer, but not of less than the
-second number, those whose bursts have at least so many contributions."""
+"""Neurons from which queues were faster on an H200 whatever fires, without delays and even with the narrowest sums; of
+fewer, but not of less than the second number, those whose bursts have at least so many contributions."""
 _US_PER_EVENT = 5e-6
 """What queues gained there with each contribution beyond those, and lost with each that was missing."""
 _US_PER_SPILL = 2.4e-5
 """What a contribution cost there that queues had no room for: at 54 % of 50 M neurons a burst took 60 ms, not 10."""
-_LEAST_BUCKETED_SLOT = 11 << 20
-"""Bytes of a slot of the FCL from which queues and buckets were faster than a calendar there."""
+_LEAST_SLOT = 11 << 20
+"""Bytes of a slot of the FCL from which queues were faster there whatever fires: 3 M neurons with sums of 32 bits."""
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
 """Bytes of a slot from which they were faster with delays on the sender's side; or neurons, with sums of more bits."""
 _MOST_ENTRIES = 1 << 32
@@ -107,13 +107,16 @@ def lost_us(variant: Variant, sizes: NetworkSizes, bursts: int, events: float) -
     gained = (events - bursts * _LEAST_EVENTS) * _US_PER_EVENT
     if variant.queues is None:
         return gained
-    spilled = max(0.0, events - bursts * all_queues_room(variant, sizes))
+    spilled = max(0.0, events - bursts * room_for_events(variant, sizes))
     return spilled * _US_PER_SPILL if spilled else -gained
 
 
-def all_queues_room(variant: Variant, sizes: NetworkSizes) -> int:
-    """Contributions of a burst that the queues of all owners have room for; 0 without queues."""
-    return queue_room(sizes, variant) * variant.queues.owners if variant.queues is not None else 0
+def room_for_events(variant: Variant, sizes: NetworkSizes) -> int:
+    """Contributions of a burst that the queues of all owners, and buckets, have room for; 0 without queues."""
+    if variant.queues is None:
+        return 0
+    queued = queue_room(sizes, variant) * variant.queues.owners
+    return min(queued, bucket_room(sizes, variant)) if variant.queues.rows_put_off else queued
 
 
 def block_bytes(variant: Variant) -> int:
@@ -126,20 +129,23 @@ def block_bytes(variant: Variant) -> int:
 
 def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
     delayed, bits = sizes.ring > 2, variant.word.bits
-    slot = sizes.neurons * bits // 8
     if variant.streamed or not sizes.static_entries or (variant.extras and not delayed):
         return False
     if delayed and (sizes.longest_row > LONG_ROW or sizes.ring - 1 > MOST_RECALLED):
         return False
-    if delayed and buckets:
-        return slot >= _LEAST_BUCKETED_SLOT
-    if delayed:
+    if delayed and not buckets:
+        slot = sizes.neurons * bits // 8
         return slot >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
-    return sizes.neurons >= MANY_NEURONS or much_fires(sizes)
+    return is_large(sizes, bits) or (much_fires(sizes) and not variant.extras)
+
+
+def is_large(sizes: NetworkSizes, bits: int) -> bool:
+    """Whether there are so many neurons, with sums of ``bits``, that queues are faster whatever fires."""
+    return sizes.neurons * bits // 8 >= _LEAST_SLOT or (sizes.ring <= 2 and sizes.neurons >= MANY_NEURONS)
 
 
 def much_fires(sizes: NetworkSizes) -> bool:
-    """Whether so much is expected to fire that queues are faster than reductions, however many neurons there are."""
+    """Whether so much is expected to fire that queues are faster, however many neurons there are."""
     return sizes.neurons >= _FEWEST_NEURONS and sizes.events >= _LEAST_EVENTS
 
 

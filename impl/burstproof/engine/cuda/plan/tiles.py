@@ -15,6 +15,8 @@ _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
+_FEW_DELAYS = 2
+"""Up to so many different delays, the slots that a burst reaches stay there, however many there are between them."""
 _CALENDAR_BYTES = 16 << 30
 """Most memory for a calendar."""
 _MOST_TILES = 5
@@ -31,10 +33,10 @@ def sized(
 ) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots of all delays exceed it, what arrives later waits in a calendar, if that is small enough: one whose
+    Where the slots that a burst reaches exceed it, what arrives later waits in a calendar, if that is small enough: one whose
     buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
-    ``recalls`` its lists. Where one slot does, it is tiled. Millions of neurons have queues per owner instead, if the
-    burst recalls its lists. ``without`` names what it must not have. On one device, rows that are sent in one piece,
+    ``recalls`` its lists. Where one slot does, it is tiled. Where queues per owner pay, it has those instead, if
+    the burst recalls its lists. ``without`` names what it must not have. On one device, rows that are sent in one piece,
     through a calendar or queues, have entries of one word where that has room; through queues, else places of 16 bits
     in a palette.
     """
@@ -55,7 +57,7 @@ def sized(
     variant = with_words(variant, sizes) if recalls and not variant.streamed else variant
     longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW and not variant.streamed
-    far = recalls and short and sizes.ring * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
+    far = recalls and short and slots_reached(sizes) * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
     queued = (
         with_queues(variant, sizes, buckets=BUCKETS not in without) if recalls and QUEUES not in without else variant
     )
@@ -75,6 +77,11 @@ def sized(
     if (tiles or recalled or variant.placed) and variant.queues is None:
         variant = replace(variant, target_bits=0, palette=False)
     return replace(variant, tiles=tiles, recalled=recalled, tile_share=share)
+
+
+def slots_reached(sizes: NetworkSizes) -> int:
+    """Slots of a ring that have to be in the cache."""
+    return min(sizes.ring, sizes.distinct_delays + 1) if sizes.distinct_delays <= _FEW_DELAYS else sizes.ring
 
 
 def with_words(variant: Variant, sizes: NetworkSizes) -> Variant:

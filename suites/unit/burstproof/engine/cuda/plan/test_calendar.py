@@ -29,6 +29,7 @@ def packed(neurons: int) -> Packed:
     synapses = SynapseTable.build(ids, np.roll(ids, 1), types=1, weights=200.0, delay_bursts=_BUCKETS)
     small = pack_network(Network(NeuronTable.build(8), synapses), EngineOptions())
     sizes = replace(small.sizes, neurons=neurons, static_entries=_FAN * neurons, longest_row=_FAN, in_degree=2 * _FAN)
+    sizes = replace(sizes, distinct_delays=_BUCKETS)
     return replace(small, sizes=sizes, variant=sized(small.variant, sizes))
 
 
@@ -46,6 +47,24 @@ def test_a_calendar_is_in_tiles_where_a_slot_or_all_its_room_is_large(
     delivered = sizes.static_entries / share
     assert calendar_room(sizes, variant) * max(1, tiles) >= delivered
     assert ("tiles" in choices_of(own)) is (tiles > 0)
+
+
+@pytest.mark.parametrize(
+    ("neurons", "delays", "ring"), [(1, 1, True), (1, 2, True), (1, 3, False), (3, 1, True), (3, 2, False)]
+)
+def test_a_ring_of_which_a_burst_reaches_few_slots_stays(neurons: int, delays: int, ring: bool) -> None:
+    many = packed(neurons * _MILLION)
+    one = many.sized(many.variant, sizes=replace(many.sizes, distinct_delays=delays))
+    assert (one.variant.calendar == one.variant.recalled == 0) is ring
+    said = f"delays to 16 in a ring of 17 slots, {68 * neurons}.0 MB, of which a burst reaches {delays + 1}"
+    assert choices_of(one).endswith(said) is ring
+
+
+@pytest.mark.parametrize(("delays", "different"), [([1] * 8, 1), ([5] * 8, 1), ([9, 2] * 4, 2), ([*range(1, 9)], 8)])
+def test_different_delays_are_counted(delays: list[int], different: int) -> None:
+    ids = np.arange(8)
+    synapses = SynapseTable.build(ids, np.roll(ids, 1), delay_bursts=delays)
+    assert pack_network(Network(NeuronTable.build(8), synapses), EngineOptions()).sizes.distinct_delays == different
 
 
 def test_without_room_for_every_synapse_a_calendar_has_one_tile_and_without_any_lists_are_read_again() -> None:

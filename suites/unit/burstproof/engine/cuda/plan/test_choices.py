@@ -50,7 +50,7 @@ def test_each_choice_comes_with_its_reason() -> None:
     marked = "sums in words of 32 bits, 4 of them for a mark, since sums can be 0 and up to 1 synapses meet"
     assert chosen(types=1) == f"{marked}; {SLOT}"
     delayed = {"types": 1, "delay_bursts": 3}
-    assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB"
+    assert chosen(**delayed) == f"{marked}; delays to 3 in a ring of 4 slots, 0.0 MB, of which a burst reaches 2"
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
     calendar = "later contributions in 4 buckets of words of 32 bits, since a ring of 4 slots would take 0 MB"
     assert chosen(0, **delayed) == f"{marked}; {calendar}"

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
 from burstproof.engine.cuda.plan.buffers import bucket_room, queue_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.queues import all_queues_room, block_bytes, lost_us
+from burstproof.engine.cuda.plan.queues import room_for_events, block_bytes, lost_us
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
@@ -37,6 +37,7 @@ def packed(neurons: int, **synapses: Any) -> Packed:
     network = Network(NeuronTable.build(8), SynapseTable.build(ids % 8, np.roll(ids, 1) % 8, **synapses))
     small = pack_network(network, EngineOptions())
     sizes = replace(small.sizes, neurons=neurons, static_entries=_FAN * neurons, longest_row=_FAN, in_degree=2 * _FAN)
+    sizes = replace(sizes, distinct_delays=sizes.ring - 1)
     return replace(small, sizes=sizes, variant=sized(small.variant, sizes))
 
 
@@ -63,8 +64,8 @@ WIDE = {**VARIED_FRACTIONS, "delay_bursts": 1}
         (5 * _MILLION, FRACTIONS, True),
         (20 * _MILLION, FRACTIONS, True),
         (60 * _MILLION, FRACTIONS, False),
-        (2_800_000, VARIED, False),
-        (3 * _MILLION, VARIED, True),
+        (1_400_000, VARIED, False),
+        (1_500_000, VARIED, True),
         (5 * _MILLION, VARIED, True),
         (1_400_000, VARIED_FRACTIONS, False),
         (1_500_000, VARIED_FRACTIONS, True),
@@ -190,7 +191,8 @@ def test_without_delays_narrow_sums_have_queues_too(bits: int) -> None:
         (_MILLION, 0.1, True),
         (300_000, 0.1, True),
         (190_000, 0.5, False),
-        (3 * _MILLION, 0.001, False),
+        (2_800_000, 0.001, False),
+        (3 * _MILLION, 0.001, True),
         (4 * _MILLION, 0.0001, True),
     ],
 )
@@ -199,11 +201,35 @@ def test_what_fires_decides_where_neurons_do_not(neurons: int, rate: float, queu
     network = quiet.firing(rate)
     assert (network.variant.queues is not None) is queued
     assert network.firing(quiet.sizes.firing_rate).variant == quiet.variant
-    has_a_choice = 200_000 <= neurons < 4 * _MILLION
+    has_a_choice = 200_000 <= neurons < 3 * _MILLION
     assert not has_a_choice or lost_us(network.variant, network.sizes, 10, 10 * network.sizes.events) < 0
     if neurons == _MILLION:
         reason = "since a burst in which 10 % of the neurons fire has 10.0 M contributions"
         assert choices_of(network).endswith(reason) is (rate == 0.1)
+
+
+@pytest.mark.parametrize(("rate", "queued"), [(0.01, False), (0.02, True), (0.1, True)])
+def test_what_fires_decides_with_delays_too(rate: float, queued: bool) -> None:
+    network = packed(_MILLION, **VARIED).firing(rate)
+    assert (network.variant.queues is not None) is queued
+    featured = sized(replace(network.variant, extras=ExtrasKey(trains=True)), network.sizes)
+    assert featured.queues is None
+    if queued:
+        reason = f"since a burst in which {100 * rate:.0f} % of the neurons fire has {100 * rate:.1f} M contributions"
+        assert choices_of(network).endswith(f"with a bucket for each of 16 bursts, {reason}")
+
+
+def test_buckets_without_room_for_what_fires_are_laid_out_with_more() -> None:
+    """At 10 %, the queues of 3 M neurons have room for 37.5 M contributions; a bucket for 18.75 M."""
+    network = packed(3 * _MILLION, **VARIED)
+    assert room_for_events(network.variant, network.sizes) == 18_750_000
+    regret = Regret(network, 0.02)
+    regret.add(10, 10 * 3 * _MILLION // 10)
+    assert regret.better() is None
+    regret.add(100, 100 * 3 * _MILLION // 10)
+    better = regret.better()
+    assert better is not None
+    assert room_for_events(better.variant, better.sizes) == 45_000_000
 
 
 def test_the_rate_that_is_expected_is_an_option() -> None:
@@ -257,7 +283,7 @@ def test_queues_without_room_for_what_fires_are_laid_out_with_more() -> None:
     regret.add(50, 50 * 20 * _MILLION // 2)
     better = regret.better()
     assert better is not None
-    assert all_queues_room(better.variant, better.sizes) > better.sizes.events
+    assert room_for_events(better.variant, better.sizes) > better.sizes.events
     again = Regret(better, 0.0)
     again.add(100, 100 * 20 * _MILLION // 2)
     assert again.better() is None
@@ -266,7 +292,8 @@ def test_queues_without_room_for_what_fires_are_laid_out_with_more() -> None:
 @pytest.mark.parametrize(("bits", "ring", "queued"), [(8, 3, False), (16, 3, False), (16, 17, False), (32, 3, True)])
 def test_with_delays_narrow_sums_stay_in_the_cache(bits: int, ring: int, queued: bool) -> None:
     many = packed(3 * _MILLION, **VARIED)
-    variant, sizes = replace(many.lacking(QUEUES).variant, word=Word(bits)), replace(many.sizes, ring=ring)
+    sizes = replace(many.sizes, ring=ring, distinct_delays=ring - 1, firing_rate=0.001)
+    variant = replace(many.lacking(QUEUES).variant, word=Word(bits))
     assert (sized(variant, sizes).queues is not None) is queued
 
 
