@@ -10,7 +10,7 @@ from suites.stage6_performance.conftest import Bench
 from suites.support.bench.cuda_bench import RESIDENT, RowResult
 from suites.support.bench.floors import CardLimits
 from suites.support.bench.putting import conditions_of, put_latency, put_scaled
-from suites.support.bench.rows import KIND_ROWS, Row
+from suites.support.bench.rows import BETWEEN_ROWS, KIND_ROWS, Row
 from suites.support.bench.steady import to_us
 
 pytestmark = [pytest.mark.requirement("BE-21", "ST-6", "BE-6"), pytest.mark.gate("gpu")]
@@ -38,7 +38,7 @@ def _declared(row: Row) -> ParameterSet:
     return pytest.param(row, id=row.slug, marks=marks)
 
 
-@pytest.fixture(params=[_declared(row) for row in sorted(KIND_ROWS, key=lambda row: row.synapses)])
+@pytest.fixture(params=[_declared(row) for row in sorted((*KIND_ROWS, *BETWEEN_ROWS), key=lambda row: row.synapses)])
 def result(request: pytest.FixtureRequest, bench: Bench) -> RowResult:
     """The measured row; measuring happens here, so that a throttled card is an ERROR and not a FAIL."""
     row: Row = request.param

@@ -74,9 +74,10 @@ class Row:
 
     @property
     def slug(self) -> str:
-        """Kind, size and an unusual rate, for the names of cases: ``everything-1M-10pc``."""
+        """Kind, size and what is unusual, for the names of cases: ``everything-1M-10pc``, ``fractions-3M-x30``."""
         size = f"{self.neurons // 1_000_000}M" if self.neurons >= 1_000_000 else f"{self.neurons // 1000}K"
-        return f"{self.kind}-{size}" + (f"-{100 * self.firing_rate:g}pc" if self.firing_rate > 0.01 else "")
+        fan = f"-x{self.synapses_per_neuron}" if self.synapses_per_neuron < SYNAPSES_PER_NEURON else ""
+        return f"{self.kind}-{size}{fan}" + (f"-{100 * self.firing_rate:g}pc" if self.firing_rate > 0.01 else "")
 
     @property
     def checked_afterwards(self) -> int:
@@ -205,6 +206,12 @@ KIND_ROWS = (
     ),
 )
 """The table of kinds but for the uniform one, which stands above."""
+
+BETWEEN_ROWS = (
+    *(Row(3_000_000, 0.01, 6, 30, generated=True, kind=kind) for kind in ("inhibition", "parameters", "fractions")),
+    Row(1_000_000, 0.1, 6, generated=True, kind="delays"),
+)
+"""Kinds between the sizes of that table: many neurons with few synapses, and much that fires. No goals."""
 
 CURVE_ROWS = (
     *(Row(1_000_000, 0.01, 10, fan, generated=True) for fan in (10, 30, 300)),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from unittest import mock
 
 import numpy as np
@@ -18,7 +19,7 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Record, Stimulus
-from burstproof.errors import ShardLostError
+from burstproof.errors import InputError, ShardLostError
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
 from suites.support.parity.interrupted import TRAIN, interruption_differs
@@ -27,6 +28,9 @@ from suites.support.parity.simulator_check import SPECS, recordings_differ
 from suites.support.shards import feature_checks, one_kernel_checks, padded_checks, queue_checks
 from suites.support.shards.simulated import cut_mix, sharded, small_logs
 from suites.support.simulated_process import print_problems
+
+if TYPE_CHECKING:
+    from burstproof.engine.cuda.engine import CudaEngine
 
 _EVERYTHING = "plastic, windows 3 and 2, delays to 4, mp-driven"
 
@@ -108,7 +112,27 @@ def check_trains_from_another_state() -> list[str]:
     rates = np.bincount(expected.fired_ids, minlength=network.neuron_count) / 4
     engine.reshard(make_partition(network, 3, "dynamic", rates))
     problems += recordings_differ(reference.run(4, plan), engine.run(4, plan))
-    return problems + list(reference.state().differences(engine.state()))
+    problems += list(reference.state().differences(engine.state()))
+    return problems + _refuses_other_partitions(engine, CudaEngine.create(network, options))
+
+
+def _refuses_other_partitions(sharded_engine: CudaEngine, whole: CudaEngine) -> list[str]:
+    """Resharding that is refused, and leaves the engine as it is."""
+    from burstproof.engine.sharded.partition import make_partition
+
+    neurons = whole.network.neuron_count
+    other = make_partition(mixed_network(replace(cut_mix(_EVERYTHING), neurons=neurons + 1)), 2, "contiguous")
+    own = make_partition(whole.network, 2, "contiguous")
+    problems = []
+    for engine, partition, said in ((sharded_engine, other, "another network"), (whole, own, "no partition")):
+        before = engine.state()
+        try:
+            engine.reshard(partition)
+            problems.append(f"a partition of {said} is taken")
+        except InputError as error:
+            problems += [] if said in str(error) else [str(error)]
+        problems += before.differences(engine.state())
+    return problems
 
 
 def check_full_log() -> list[str]:

@@ -61,7 +61,7 @@ class Turn(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """How the list of the burst at ``place`` is gathered: what is shown ``direct`` in the window, if ``final``."""
+    """How the list of the burst at ``place`` is gathered: 1 if ``direct``, shown in the window; 1 if ``final``."""
 
     direct: np.uint32
     final: np.uint32

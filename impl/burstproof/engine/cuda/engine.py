@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from burstproof.engine.sharded.engine import Links
 
 _SHORT_LISTS = 10_000_000
-"""Neurons of a network whose fired lists take less time to fetch than a batch of one burst takes the host."""
+"""Up to so many neurons a run of one burst is a step, whatever it records: to fetch the fired list takes less time than
+a batch does."""
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -59,7 +60,7 @@ Found = TypeVar("Found")
 def _keeping_failure(
     call: Callable[Concatenate[CudaEngine, Given], Found],
 ) -> Callable[Concatenate[CudaEngine, Given], Found]:
-    """``call`` of an engine, which answers whatever is asked after a failure or an interrupted burst by saying so."""
+    """``call``, which keeps a failed device or an interrupted burst as ``failure``, for later calls to raise."""
     guarded = translated(call)
 
     @wraps(call)
@@ -83,7 +84,8 @@ def _interrupted() -> InputError:
 
 
 LayOut = Callable[[Network, FixedPoint, int], Devices]
-"""A network with room on its devices, of whose added neurons so many at a time stay together."""
+"""``lay_out(network, point, together)``: a network with room for twins, on its devices. So many neurons that are added
+``together`` go to the same shard."""
 
 
 class CudaEngine(PackedEngine):
@@ -151,7 +153,13 @@ class CudaEngine(PackedEngine):
 
     @property
     def memory_plan(self) -> MemoryPlan:
-        """The buffers of an engine on one device, with their bytes."""
+        """The buffers of an engine on one device, with their bytes.
+
+        Raises
+        ------
+        InputError
+            The engine has shards, each of which has its own.
+        """
         return self.devices.plan
 
     @property
@@ -519,9 +527,18 @@ class CudaEngine(PackedEngine):
 
     @_keeping_failure
     def reshard(self, partition: Partition) -> None:
-        """Go on with another partition from the state at hand; devices are given to its shards in turn."""
+        """Go on with another partition from the state at hand; devices are given to its shards in turn.
+
+        Raises
+        ------
+        InputError
+            A partition of another network, or an engine that was created without one.
+        """
+        partition.check(self.network)
         state, devices = self.state(), self.devices
-        assert isinstance(devices, ManyDevices)
+        if self.partition is None or not isinstance(devices, ManyDevices):
+            cure = "Create it with a partition, or leave it on its devices"
+            raise InputError("the engine has no partition to change", where="reshard", cure=cure)
         self.close()
         if self._growing is None:
             self._open = pack_shards(self.network, self.options, partition, devices.choice)

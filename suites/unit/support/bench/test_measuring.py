@@ -18,7 +18,7 @@ from stages.measuring import Measure
 from suites.support.bench.card_limits import COPIED_BYTES, REDUCTIONS, g_per_s, gb_per_s
 from suites.support.bench.cpu_clock import cpu_ghz
 from suites.support.bench.floors import CardLimits, burst_floor, burst_floor_us, download_floor
-from suites.support.bench.rows import BLOCKS, CUDA_ROWS, CURVE_ROWS, KIND_ROWS, OTHER_ROWS, POWER_LAW, Row
+from suites.support.bench.rows import BETWEEN_ROWS, BLOCKS, CUDA_ROWS, CURVE_ROWS, KIND_ROWS, OTHER_ROWS, POWER_LAW, Row
 from suites.support.bench.scaling import fit_costs
 from suites.support.bench.steady import ATTEMPTS, POWER_LIMIT, ReplacedClockError, Rule, ThrottledError, time_steadily
 from suites.support.bench.timers import clock, host_ms
@@ -180,7 +180,9 @@ def test_local_targets_lower_the_floor() -> None:
         assert not [target for target in match(figure) if target.source == "goal"]
 
 
-@pytest.mark.parametrize("row", [*CUDA_ROWS, *OTHER_ROWS, *CURVE_ROWS, *KIND_ROWS], ids=lambda row: row.name)
+@pytest.mark.parametrize(
+    "row", [*CUDA_ROWS, *OTHER_ROWS, *CURVE_ROWS, *KIND_ROWS, *BETWEEN_ROWS], ids=lambda row: row.name
+)
 def test_every_row_can_be_driven_and_has_a_floor(row: Row) -> None:
     """The network of each row can hold its rate, and its goal, where there is one, lies above its floor."""
     assert row.spec.neurons == row.neurons

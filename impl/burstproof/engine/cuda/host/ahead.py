@@ -62,13 +62,16 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         self._untold = _NO_SIGNALS
 
     def begin_run(self, bursts: int) -> bool:
-        """Begin a run of ``bursts`` bursts; whether it is one ``ahead``."""
+        """Count in a run of ``bursts`` more bursts; whether it is worth a kernel that stays on the device."""
         self._asked += bursts
         return bursts >= FEWEST and self._asked >= PAYS and self._machine.gives_synapses_alone
 
     @contextmanager
     def ahead(self, record: Record) -> Iterator[Recorder]:
-        """Bursts within may ``advance``; behind it the engine stands after the last one. Yields what they record."""
+        """Within the block ``advance`` may be called; at its end the last burst's memories are brought up to date.
+
+        Yields what records the bursts.
+        """
         self._recorder = Recorder(record)
         try:
             yield self._recorder

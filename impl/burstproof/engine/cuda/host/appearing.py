@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +11,7 @@ from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.kernels.marks import RESTARTING_MARK, marks_of
 from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES
-from burstproof.engine.cuda.plan.shard_pack import PackedShard
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, places_among
 from burstproof.engine.sharded.shard import Twin
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
 
@@ -45,13 +43,6 @@ class Appearing:
         make_current(self._runtime)
         return self._buffers
 
-    def _here(self, ids: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Places of ``ids`` in the shard, and which of them are here."""
-        ids = ids.astype(self._ids.dtype, copy=False)  # else numpy would convert all of the shard's
-        places = np.minimum(np.searchsorted(self._ids, ids), max(len(self._ids) - 1, 0))
-        inside: npt.NDArray[np.bool_] = self._ids[places] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)
-        return places, inside
-
     def give(self, stimulus: PackedStimulus | None, *, local: bool = False) -> None:
         """Potentials of firings that are forced in the coming burst, and back what others had in the last one.
 
@@ -64,7 +55,7 @@ class Appearing:
             own = stimulus.forced_potentials != FORCED_POTENTIAL
             places, potentials = stimulus.forced[own].astype(np.int64), stimulus.forced_potentials[own]
             if not local:
-                places, inside = self._here(places)
+                places, inside = places_among(self._ids, places)
                 places, potentials = places[inside], potentials[inside]
         if not len(places) and not len(self._given):
             return
@@ -122,7 +113,7 @@ class Appearing:
         device, key = self._device, self._packed.variant.extras
         if key.modulators:
             device.write_at("driver_of", twin.place, twin.driver)
-        places, inside = self._here(np.array([twin.place, twin.template]))
+        places, inside = places_among(self._ids, np.array([twin.place, twin.template]))
         if not inside[0]:
             return
         place, template = places.tolist()

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.cuda.plan.shard_pack import places_among
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
 
@@ -43,8 +44,7 @@ class Arrivals:
         """Those of the neurons ``ids`` (n,), ascending, each by its place among them."""
         own = Arrivals()
         for burst, given in self._by_burst.items():
-            places = np.searchsorted(ids, given.ids)
-            mine = ids[np.minimum(places, len(ids) - 1)] == given.ids if len(ids) else np.zeros(len(places), np.bool_)
+            places, mine = places_among(ids, given.ids)
             own._by_burst[burst] = replace(given, ids=places[mine].astype(np.uint32), amounts=given.amounts[mine])
         return own
 

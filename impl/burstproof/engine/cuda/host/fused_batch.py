@@ -14,7 +14,7 @@ from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.window import HostWindow
-from burstproof.engine.cuda.kernels.control import ALL, COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
+from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
 from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, graph_length, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
@@ -77,7 +77,7 @@ class FusedLaunches:
             yield calls.burst.at(kind.stimulated, mode, place)
             last = place == kind.length - 1
             if kind.keep or last or calls.tiles:
-                yield calls.gather.at(ALL if single else 0, last, place)
+                yield calls.gather.at(single, last, place)
             yield from calls.tiles
             for call in calls.following + (calls.ending if last else ()):
                 yield call.at(False, mode, place)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
 from burstproof.engine.cuda.host.compiling import compiled_once
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.buffers import (
     bucket_room,
     calendar_room,
@@ -41,7 +42,6 @@ _BLOCK_OF_TILES = 256
 _BLOCK_OF_LISTS = 256
 _BLOCK_OF_MODULATORS = 128
 _WAVES = 4
-WARP = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +186,10 @@ class Kernels:
         """Blocks that the device holds at once."""
         return self.runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
 
-    def spread(
-        self, name: str, threads: int, block: int, values: Values, waves: int = 1, overlapped: bool = False
-    ) -> Call:
+    def spread(self, name: str, threads: int, block: int, values: Values, waves: int = 1) -> Call:
         """A launch of ``threads`` threads, at most ``waves`` times what the device holds at once."""
         grid = max(1, min(-(-threads // block), waves * self.full_grid(block)))
-        return self.call(name, grid, block, values, overlapped)
+        return self.call(name, grid, block, values)
 
     def tiles(self, values: Values, variant: Variant, neurons: int) -> tuple[Call, ...]:
         """What sends the rows of a list tile by tile."""

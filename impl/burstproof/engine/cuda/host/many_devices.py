@@ -134,7 +134,7 @@ class ManyDevices:
             self.packed = owned or alike([plain(shard) for shard in packed], self._runtimes, merged)
         else:
             self.packed = (placed(packed[0], self._runtimes[0]),)
-        self.room = max(1, *(shard.neurons for shard in self.packed), 1)
+        self.room = max(1, *(shard.neurons for shard in self.packed))
         self._merged = self.packed[0].shard.merged
         groups: dict[DeviceRuntime, DeviceGroup] = {}
         self.shards: list[DeviceShard] = []

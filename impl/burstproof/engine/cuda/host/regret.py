@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import room_for_events, lost_us
+from burstproof.engine.cuda.plan.queues import lost_us, room_for_events
 
 _US_PER_S = 1e6
 

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.exchange.words import FAILED, LINK_LENGTH, failure_o
 from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
-from burstproof.engine.cuda.host.launches import WARP, BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
+from burstproof.engine.cuda.host.launches import BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
 from burstproof.engine.cuda.host.single_burst import SingleBurst
 from burstproof.engine.cuda.host.state import DeviceState, Pending
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
@@ -33,6 +33,7 @@ from burstproof.engine.cuda.kernels.control import (
     TALLIES,
     report_length,
 )
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
@@ -40,8 +41,8 @@ from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.stimulus import PackedStimulus
 
 _BLOCK = 256
-_LAG = 3
-"""Of the blocks that are on the device at once, the part that comes up between a chunk and its packets' arrival."""
+_LAG_DIVISOR = 3
+"""A chunk's packets have arrived once this part of the blocks that the device holds at once, a third, has come up."""
 _LOW = 0xFFFFFFFF
 
 Fill = Callable[[PackedShard, DeviceState], None]
@@ -133,7 +134,7 @@ class ShardLaunches:
         assert self._mail is not None
         shard, chunks = self._shard.shard, self._mail.packets
         resident = self._kernels.resident("burst", shard.threads)
-        lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG
+        lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG_DIVISOR
         values = values.but(chunks=chunks, lag=lag)
         return self._kernels.call("burst", 1 + chunks + lag, shard.threads, values, shard.overlapped)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.plan.shard_pack import PackedShard
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, places_among
 from burstproof.engine.stimulus import PackedStimulus
 
 
@@ -97,9 +97,7 @@ class Places:
             places = distance // spaced.step
             own = (distance >= 0) & (distance % spaced.step == 0) & (places < self.shard.neurons)
             return own, places[own].astype(np.uint32)
-        places = np.searchsorted(self.ids, ids)
-        own = places < len(self.ids)
-        own[own] = self.ids[places[own]] == ids[own]
+        places, own = places_among(self.ids, ids)
         return own, places[own].astype(np.uint32)
 
     def part(self, stimulus: PackedStimulus) -> PackedStimulus:

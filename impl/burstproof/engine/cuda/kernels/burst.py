@@ -57,8 +57,7 @@ from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
 from burstproof.engine.cuda.kernels.recall import make_keep_recalled
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
-from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 

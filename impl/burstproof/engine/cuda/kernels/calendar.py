@@ -22,7 +22,8 @@ from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_o
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.kernels.tiled_calendar import make_deliver_due_tiles, make_put_off_tiles, turns_of
-from burstproof.engine.cuda.kernels.warp import WARP, make_sync_warp
+from burstproof.engine.cuda.kernels.warp import make_sync_warp
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 

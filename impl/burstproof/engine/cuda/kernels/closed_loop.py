@@ -81,7 +81,7 @@ from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.steer import make_enter, make_slot_of
 from burstproof.engine.cuda.kernels.stimulus import cancelled, make_admit
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import NO_KEY, ExtrasKey

@@ -26,7 +26,8 @@ from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
 from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.storage import make_widen
-from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_count
+from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_count
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -73,10 +74,10 @@ class Moment(NamedTuple):
 
 
 def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_early(first, fcl, neurons, network, loaded)``: before the slot is known, words of both, and the state.
+    """``fetch_early(first, fcl, neurons, network, loaded)``: load a chunk before the burst's slot is known.
 
-    Where ``ShardVariant.eager`` says so; without words where ``ahead`` does; nothing elsewhere. None of it is left for
-    later: the loads are on their way before anything else is.
+    If the shard is ``eager``, the words of both slots and the state; if ``ahead``, the state alone; otherwise nothing.
+    All loads are on their way before anything else is.
     """
     if shard.ahead:
         return _make_fetch_state(shard, threads, per_thread)

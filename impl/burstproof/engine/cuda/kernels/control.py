@@ -36,9 +36,6 @@ TALLIES = 4
 COUNTS, LISTS, FRESH = 0, 1, 2
 """How a fused burst is steered: in a batch that keeps the last fired list, or all; or as a batch of its own."""
 
-IDS, ALL = 1, 2
-"""What of a list goes into the window in host memory: the ids, or the potentials, too; 0 for nothing."""
-
 LIMIT = 0
 """Bursts that the batch shall do, at most its captured length."""
 KEEP = 1

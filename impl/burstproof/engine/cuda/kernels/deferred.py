@@ -19,7 +19,7 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import ComputedRows, Deferred, Floats, History, Identity, Longs, Steering
 from burstproof.engine.cuda.kernels.control import BURST, HISTORY, SETTLED
 from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.histories import BURSTS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 

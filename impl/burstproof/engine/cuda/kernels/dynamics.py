@@ -59,7 +59,8 @@ from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link, make_tell
 from burstproof.engine.cuda.kernels.plastic import make_note_firing
 from burstproof.engine.cuda.kernels.stimulus import make_going
-from burstproof.engine.cuda.kernels.warp import WARP, make_block_tally
+from burstproof.engine.cuda.kernels.warp import make_block_tally
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 

@@ -29,7 +29,7 @@ from burstproof.engine.cuda.kernels.queues import (
     make_sort_parts,
     parts_at_once,
 )
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept

@@ -22,7 +22,6 @@ from burstproof.engine.cuda.args import (
 )
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
-    ALL,
     BURST,
     CONSUMED,
     COUNT,
@@ -39,8 +38,7 @@ from burstproof.engine.cuda.kernels.control import (
     STOPPED,
 )
 from burstproof.engine.cuda.kernels.steer import make_tally_of
-from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, WARP
 from burstproof.engine.cuda.plan.variant import Variant
 
 GATHER_THREADS = 256
@@ -94,7 +92,7 @@ def make_sum_of() -> Callable[..., Any]:
 @cache
 def make_put() -> Callable[..., Any]:
     """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
-    none, everything = np.uint32(0), np.uint32(ALL)
+    none = np.uint32(0)
 
     def put(
         source: np.uint32,
@@ -109,8 +107,7 @@ def make_put() -> Callable[..., Any]:
         log.log_potentials[start + rank] = potential
         if shown != none:
             window.window_ids[rank] = source
-            if shown == everything:
-                window.window_potentials[rank] = potential
+            window.window_potentials[rank] = potential
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
 
@@ -157,11 +154,6 @@ def _group(variant: Variant, threads: int) -> int:
     """Chunks whose firings a block orders at a time."""
     assert variant.fused is not None
     return max(1, min(_SPAN // variant.fused.chunk, WARP if SIMULATED else threads))
-
-
-def gathering_blocks(variant: Variant, chunks: int, threads: int) -> int:
-    """Blocks of ``gather`` that have something to do, of ``threads`` threads each."""
-    return max(1, -(-chunks // _group(variant, threads)))
 
 
 def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[..., None]:

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.args import Doubles, Draw, Ids, Longs, Own, Rows, Sc
 from burstproof.engine.cuda.kernels.entries import make_entry_of
 from burstproof.engine.cuda.kernels.propagate import make_quantise
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.network.synthetic.build import SyntheticSpec, make_generator
 from burstproof.network.synthetic.laws import integer_law

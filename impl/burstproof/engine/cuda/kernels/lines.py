@@ -13,8 +13,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.rows import make_bounds
-from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP
 from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries
 from burstproof.engine.cuda.plan.variant import Variant, packed_contributions
 

@@ -28,7 +28,8 @@ from burstproof.engine.cuda.kernels.control import LISTS, TALLIES
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link, make_tell
 from burstproof.engine.cuda.kernels.steer import make_log_start
-from burstproof.engine.cuda.kernels.warp import WARP, Counters
+from burstproof.engine.cuda.kernels.warp import Counters
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, lists_kept
 
@@ -159,7 +160,7 @@ def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> C
     return cuda.jit(device=True)(keep_owned)  # type: ignore[no-any-return]
 
 
-def make_count_owned(shard: ShardVariant, queues: OwnerQueues) -> Callable[..., Any]:
+def make_count_owned(queues: OwnerQueues) -> Callable[..., Any]:
     """``count_owned(fired, listing, steering, exchange, network, counting)``, one thread of an owner of a shard.
 
     The last owner tells all shards how many neurons have fired, and whether the log has no room for another burst.
@@ -196,7 +197,7 @@ def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) ->
     on; they go to ``starts`` behind ``list_place[0]`` of the burst's list, which it works out.
     """
     per_owner, chunk, count_chunk = queues.span // shard.chunk, shard.chunk, make_count_chunk()
-    count_owned, exchanges, tally_places = make_count_owned(shard, queues), shard.exchanges, np.uint32(TALLIES - 1)
+    count_owned, exchanges, tally_places = make_count_owned(queues), shard.exchanges, np.uint32(TALLIES - 1)
     parts, size, block, zero = np.uint32(per_owner), np.uint32(chunk), np.uint32(threads), np.uint32(0)
 
     def add_up_owned(

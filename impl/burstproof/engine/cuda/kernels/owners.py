@@ -43,7 +43,8 @@ from burstproof.engine.cuda.kernels.owned_lists import make_add_up_owned, make_k
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queues import make_unpack_entry
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
-from burstproof.engine.cuda.kernels.warp import WARP, Counters, make_append, make_block_tally
+from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_tally
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
@@ -191,13 +192,13 @@ def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_
 def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool) -> Callable[..., Any]:
     """``consume_owned(begin, side, moment, own, ends, found, ...)``: the dynamics of an owner's neurons from ``begin``.
 
-    What fires goes into ``chunks``; of the owner's i-th chunk it ends before the i-th of the ``ends`` of a ``side``, 0
-    or 1, at first the chunk's first neuron. ``found[side]`` counts candidates. No barrier: while a warp waits for what
-    it has loaded, others go on. A thread's neurons of a chunk lie in the second half of what is ``loaded``; those of
-    the next chunk are all loaded into the first half before any of these is consumed, since the assembler waits for
-    such loads all at once. Words are cleared as they are read, for the next owner. Places have 64 bits, so that all
-    columns of a chunk have one address each. The ``usual`` one serves bursts without stimulus, for an owner all of
-    whose neurons exist, as do those of the chunk after them.
+    What fires goes into ``chunks``, from each chunk's first neuron on. The owner has an end for each of its chunks and
+    each ``side``, 0 or 1, in ``ends``: at first the chunk's first neuron, then where its firings end. ``found[side]``
+    counts candidates. No barrier: while a warp waits for what it has loaded, others go on. A thread's neurons of a
+    chunk lie in the second half of what is ``loaded``; those of the next chunk are all loaded into the first half
+    before any of these is consumed, since the assembler waits for such loads all at once. Words are cleared as they are
+    read, for the next owner. Places have 64 bits, so that all columns of a chunk have one address each. The ``usual``
+    one serves bursts without stimulus, for an owner all of whose neurons exist, as do those of the chunk after them.
     """
     per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)

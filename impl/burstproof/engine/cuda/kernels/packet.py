@@ -17,7 +17,7 @@ from burstproof.engine.cuda.args import Chunks, Exchange, Fcl, Identity, Ids, Lo
 from burstproof.engine.cuda.exchange.words import FAILED
 from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_failure, make_link
 from burstproof.engine.cuda.kernels.send import make_send
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _ALL = 0xFFFFFFFF

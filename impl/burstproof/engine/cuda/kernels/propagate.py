@@ -22,7 +22,7 @@ from burstproof.engine.cuda.kernels.deferred import (
 )
 from burstproof.engine.cuda.kernels.features import rules_of_features
 from burstproof.engine.cuda.kernels.identity import make_id_of
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 

@@ -21,7 +21,7 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.rows import make_bounds
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.queues import LOCAL_BITS
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, in_columns
 
@@ -37,8 +37,8 @@ _FEWEST_LANES = 8
 _MOST_AT_ONCE = 12
 """Entries of a bin that a thread writes to a queue without a loop, at most."""
 _SLACK, _LITTLE_SLACK, _LARGE_BIN = 4, 1, 128
-"""Standard deviations by which a window may fill a bin beyond the mean before entries have to wait: of a bin with more
-than so many entries, and of one with fewer, which would else be emptied half full."""
+"""A bin is emptied once its free room is below a window's mean share and so many standard deviations: the first for
+bins of more than ``_LARGE_BIN`` entries; the second for smaller ones, which else would be emptied half full."""
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
 _ALL = 0xFFFFFFFF
 

@@ -22,7 +22,7 @@ from burstproof.engine.cuda.args import Ids, Mailbox
 from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.mailbox import CANDIDATES_SHIFT, UNIT_BITS
 from burstproof.engine.cuda.kernels.relay import make_relay
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 
 _ALL = 0xFFFFFFFF
 

@@ -10,7 +10,7 @@ from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Fcl, Log, Rows, Steering
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.lines import make_send_lines
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries
 from burstproof.engine.cuda.plan.variant import Variant
 

@@ -21,7 +21,7 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.entries import make_target_of
 from burstproof.engine.cuda.kernels.rows import make_bounds
-from burstproof.engine.cuda.kernels.warp import WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.buffers import FIRST_SPARE
 from burstproof.engine.cuda.plan.variant import Variant
 

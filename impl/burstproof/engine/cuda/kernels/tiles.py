@@ -16,8 +16,7 @@ from burstproof.engine.cuda.args import Cursors, Fcl, Ids, Log, Recall, Rows, St
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.entries import make_target_of
-from burstproof.engine.cuda.kernels.warp import WARP
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP
 from burstproof.engine.cuda.plan.variant import Variant
 
 SORT_THREADS = 128

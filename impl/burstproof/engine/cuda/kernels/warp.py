@@ -16,7 +16,6 @@ import numpy.typing as npt
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Floats, Ids
 
-WARP = 32
 _ALL = 0xFFFFFFFF
 
 Counters: TypeAlias = npt.NDArray[np.int32]

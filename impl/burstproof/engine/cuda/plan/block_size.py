@@ -15,7 +15,8 @@ WARP_ROW = 128
 CHUNKS_PER_SPAN = 64
 """Chunks whose firings the fused burst also counts together."""
 
-_WARP = 32
+WARP = 32
+"""Threads of a warp, on every device that CUDA knows."""
 _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
@@ -39,7 +40,7 @@ def checked_block_size(asked: int, neurons: int) -> int:
     """
     if asked == 0:
         return default_block_size(neurons)
-    if asked % _WARP or not _WARP <= asked <= _LARGEST_BLOCK:
+    if asked % WARP or not WARP <= asked <= _LARGEST_BLOCK:
         raise ConfigError(
             "not a block size", where="cuda.block_size", got=asked, allowed="0, or a multiple of 32 in 32...1024"
         )

@@ -131,8 +131,8 @@ def _placed(network: Network, options: EngineOptions) -> Packed:
 def place_synapses(packed: Packed, available: int) -> Packed:
     """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
 
-    It has no calendar with room for every synapse if more than half of the bytes would be taken with it. It has no
-    buckets beside queues, no other calendar and no queues per owner if all would, and less without.
+    Ways of delivery are given up in this order while the plan exceeds the bytes: buckets beside queues, a calendar in
+    tiles, queues per owner if it takes less without. A calendar with room for every synapse goes at half of them.
 
     Parameters
     ----------

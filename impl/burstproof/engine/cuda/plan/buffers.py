@@ -68,9 +68,9 @@ class NetworkSizes:
     ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
     ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
     ``common_contribution`` is the one that all have, 0 where they differ; ``palette`` distinct ones are kept in a
-    table, 0 where that has no room or is not needed. ``distinct_delays`` is the number of different ones. ``in_degree`` is the largest, ``sum_bits`` the bits of the largest
-    sum's magnitude. ``firing_rate`` is the share of neurons that is expected to fire in a burst. ``uniform`` and
-    ``narrow``: see ``Variant``.
+    table, 0 where that has no room or is not needed. ``distinct_delays`` is the number of different ones. ``in_degree``
+    is the largest, ``sum_bits`` the bits of the largest sum's magnitude. ``firing_rate`` is the share of neurons that
+    is expected to fire in a burst. ``uniform`` and ``narrow``: see ``Variant``.
     """
 
     neurons: int
@@ -344,7 +344,7 @@ def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: one where delays are kept on the sender's side, two and any spare ones beside a calendar."""
+    """Slots of the FCL: a ring of them; one if fired lists are read again; two, and any spare ones, with a calendar."""
     if variant.recalled or not variant.calendar:
         return 1 if variant.recalled else sizes.ring
     return FIRST_SPARE + variant.calendar if variant.calendar_tiles else 2

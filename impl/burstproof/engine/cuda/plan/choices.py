@@ -58,7 +58,7 @@ def _choices(packed: Packed) -> Iterator[str]:
 def _why_queues(sizes: NetworkSizes, bits: int, slot_mb: float) -> str:
     if sizes.ring <= 2 and sizes.neurons >= MANY_NEURONS:
         return f"there are {sizes.neurons / _MILLION:.1f} M neurons"
-    if is_large(sizes, bits) or sizes.ring > 2 and not much_fires(sizes):
+    if is_large(sizes, bits) or (sizes.ring > 2 and not much_fires(sizes)):
         return f"a slot takes {slot_mb:.0f} MB"
     if not much_fires(sizes):
         return f"rows have up to {sizes.longest_row} entries"

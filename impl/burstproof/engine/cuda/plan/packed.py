@@ -93,7 +93,7 @@ class Packed:
         return self.sized(self.variant, sizes=replace(self.sizes, firing_rate=rate))
 
     def lacking(self, what: str) -> Packed:
-        """The same without a calendar or queues per owner, whatever state it is packed for from now on."""
+        """The same without ``what``, one of the names of ``tiles``, for every state it is packed for later."""
         return self.sized(self.variant, without=self.without | {what})
 
     @property

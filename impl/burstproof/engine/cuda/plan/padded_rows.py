@@ -1,4 +1,4 @@
-"""Rows of a fixed width (ELLPACK), which need no offsets: what a shard's short rows are found by their source in.
+"""ELLPACK rows: a fixed width, so a source's row is found without an offset table.
 
 A row takes ``words`` 32-bit words. The first is its header: the number of its entries in the lower half, the
 contribution that all of them make in the upper. Entries follow. A row that is too long keeps ``words - 3`` of them in

@@ -134,9 +134,7 @@ class PackedShard:
     def local(self, state: EngineState) -> EngineState:
         """The shard's part of a state of the whole network; what a source's history needs stays whole."""
         ids = self.ids()
-        places = np.searchsorted(ids, state.fired_ids)
-        own = places < len(ids)
-        own[own] = ids[places[own]] == state.fired_ids[own]
+        places, own = places_among(ids, state.fired_ids)
         features = state.features
         if features is not None:
             features = replace(features, **{name: getattr(features, name)[ids] for name in FEATURES_BY_NEURON})
@@ -152,6 +150,17 @@ class PackedShard:
             fired_ids=places[own].astype(np.uint32),
             fired_potentials=state.fired_potentials[own],
         )
+
+
+def places_among(
+    ids: npt.NDArray[np.uint32], wanted: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Places (n,) of the ``wanted`` ids among the ascending ``ids``, and which of them are there."""
+    wanted = wanted.astype(ids.dtype, copy=False)  # else numpy would convert all ids
+    places = np.searchsorted(ids, wanted)
+    own = places < len(ids)
+    own[own] = ids[places[own]] == wanted[own]
+    return places, own
 
 
 def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.columns import Record
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 from burstproof.engine.features.key import ExtrasKey
 
-_WARP = 32
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
 _ONE_PASS = 300_000
@@ -144,7 +144,7 @@ class ShardVariant:
 
     @property
     def calendar(self) -> int:
-        """Queues of later bursts."""
+        """Buckets of later bursts; 0 without a calendar."""
         return self.variant.calendar
 
     @property
@@ -228,7 +228,7 @@ def whole(variant: Variant, block: int = _BLOCK) -> ShardVariant:
         carries_potentials=False,
         threads=fused.threads if fused else block,
         per_thread=fused.per_thread if fused else 1,
-        share=_WARP,
+        share=WARP,
         overlapped=variant.overlapped,
         merged=fused is not None,
         exchanges=False,
@@ -256,6 +256,6 @@ def padded_share(words: int) -> int:
 def row_share(mean_row: float) -> int:
     """Threads that send a row of ``mean_row`` entries: about two for each, the best of 4, 8 and 16 for rows of 25."""
     share = 1
-    while share < _WARP and 2 * share < mean_row:
+    while share < WARP and 2 * share < mean_row:
         share *= 2
     return share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.columns import ALWAYS_READ, PARAMETERS
 from burstproof.engine.cuda.plan.entries import PLACE_BITS, WORD_BITS, fits_beside, indexed_beside, target_bits
@@ -25,7 +25,6 @@ CALENDAR, ROOMY_CALENDAR, QUEUES, BUCKETS = "calendar", "roomy calendar", "queue
 """What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
-_WARP = 32
 
 
 def sized(
@@ -33,10 +32,10 @@ def sized(
 ) -> Variant:
     """``variant`` for ``sizes``: how it keeps to the cache, unless rows are long or in host memory.
 
-    Where the slots that a burst reaches exceed it, what arrives later waits in a calendar, if that is small enough: one whose
-    buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
-    ``recalls`` its lists. Where one slot does, it is tiled. Where queues per owner pay, it has those instead, if
-    the burst recalls its lists. ``without`` names what it must not have. On one device, rows that are sent in one piece,
+    Where the slots that a burst reaches exceed it, what arrives later waits in a calendar, if that is small enough: one
+    whose buckets have room for every synapse, or one in tiles. Else delays are kept on the sender's side, if the burst
+    ``recalls`` its lists. Where one slot does, it is tiled. Where queues per owner pay, it has those instead, if the
+    burst recalls its lists. ``without`` names what it must not have. On one device, rows that are sent in one piece,
     through a calendar or queues, have entries of one word where that has room; through queues, else places of 16 bits
     in a palette.
     """
@@ -72,7 +71,7 @@ def sized(
         tiles = -(-slot // _TILE_BYTES) if slot > _UNTILED_BYTES and not recalled else 0
     per_pass = sizes.static_entries / max(sizes.neurons, 1) / max(tiles, recalled, 1)
     share = 1
-    while share < min(per_pass, _WARP) and (tiles or recalled):
+    while share < min(per_pass, WARP) and (tiles or recalled):
         share *= 2
     if (tiles or recalled or variant.placed) and variant.queues is None:
         variant = replace(variant, target_bits=0, palette=False)

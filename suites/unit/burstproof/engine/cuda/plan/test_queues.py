@@ -14,7 +14,7 @@ from burstproof.engine.cuda.plan.budget import MemoryPlan, place_synapses
 from burstproof.engine.cuda.plan.buffers import bucket_room, queue_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.queues import room_for_events, block_bytes, lost_us
+from burstproof.engine.cuda.plan.queues import block_bytes, lost_us, room_for_events
 from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
