@@ -13,6 +13,7 @@ import numpy as np
 
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
+from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
 from burstproof.engine.cpu.arrays import Output, Plan, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
@@ -25,15 +26,6 @@ from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
 from burstproof.network.model import Network
-
-MOST_THREADS = 56
-"""Most threads that ``threads = 0`` takes."""
-
-_NEURON_NS = 1.0
-_EVENT_NS = 2.4
-_EXPECTED_RATE = 0.01
-_LEAST_NS = 100_000.0
-_THREAD_NS = 40_000.0
 
 
 def check_threads(threads: int, cores: int) -> None:
@@ -58,15 +50,12 @@ def check_threads(threads: int, cores: int) -> None:
 def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
     """Threads for a network on a machine with ``cores`` cores.
 
-    ``options.cpu.threads`` if it is not 0. Otherwise a burst of which 1 % fires is estimated for one thread: below
-    100 us it stays there, since threads that meet in every burst, and each look at all that fired, pay off only if each
-    is left with some 40 us to do.
+    ``options.cpu.threads`` if it is not 0, else as many as a burst of which 1 % fires keeps busy.
     """
     if options.cpu.threads > 0:
         check_threads(options.cpu.threads, cores)
         return min(options.cpu.threads, max(neurons, 1))
-    alone = _NEURON_NS * neurons + _EVENT_NS * _EXPECTED_RATE * synapses
-    return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))
+    return cpu_threads(neurons, USUAL_RATE * synapses, cores)
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from burstproof.engine.costs import MOST_THREADS
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.queues import balanced_bounds
-from burstproof.engine.cpu.threads import MOST_THREADS, thread_count
+from burstproof.engine.cpu.threads import thread_count
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -39,7 +40,7 @@ def network() -> Network:
         (1_000_000, 0, 1, 1),
         (100_000, 10_000_000, 2, 2),
         (100_000, 10_000_000, 64, 8),
-        (500_000, 50_000_000, 64, 42),
+        (500_000, 50_000_000, 64, 41),
         (10_000_000, 1_000_000_000, 256, MOST_THREADS),
     ],
 )
