@@ -177,6 +177,20 @@ def test_goals_are_not_measured_for_one_reason_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("floor_us", "floor", "share"), [(None, "16 µs", "73 %"), (11.9, "16 µs", "73 %"), (18.0, "18 µs", "82 %")]
+)
+def test_the_floor_that_was_judged_with_is_shown(floor_us: float | None, floor: str, share: str) -> None:
+    """The target's own where the figure states none, or a lower one."""
+    more = {"connectivity": "uniform", "kind": "uniform", "gpus": 1, "device": "NVIDIA H200"}
+    more |= {} if floor_us is None else {"floor": floor_us / 1e3}
+    figure = latency("cuda", 100_000, 21.6 / 1e3, scope="launch to download", **more)
+    case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=(figure,))
+    record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
+    row = row_of(record, "100 K neurons × 100, 1 % firing, fired list downloaded")
+    assert (row.decided, row.floor, row.of_floor) == ("FAIL, floor shown", floor, share)
+
+
+@pytest.mark.parametrize(
     ("ceiling", "decided", "share"),
     [(0.95, "FAIL, floor shown", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, no floor", "")],
 )
