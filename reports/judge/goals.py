@@ -18,7 +18,7 @@ from reports.judge.targets import (
     load_targets,
     meets,
 )
-from reports.judge.verdict import FLOOR_CONDITION, WORST_FIRST
+from reports.judge.verdict import FLOOR_CONDITION, WORST_FIRST, higher_is_better
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
 from reports.values.measurement import Measurement, Verdict
@@ -310,7 +310,7 @@ def _floor(judgement: Judgement, measurement: Measurement, target: Target) -> fl
 
 def _share(value: float, floor: float, target: Target) -> str:
     """How much of what the hardware allows was reached, below 100 % for times and for rates."""
-    reached = value / floor if math.isfinite(target.low) and floor else floor / value
+    reached = value / floor if floor and higher_is_better(target.unit, target) else floor / value
     return f"{100.0 * reached:.0f} %"
 
 

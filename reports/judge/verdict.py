@@ -236,11 +236,14 @@ def _floor(measurement: Measurement, target: Target | None) -> float | None:
         floors.append(units.convert(own, measurement.unit, unit))
     if not floors:
         return None
-    return min(floors) if _higher_is_better(unit, target) else max(floors)
+    return min(floors) if higher_is_better(unit, target) else max(floors)
 
 
-def _higher_is_better(unit: str, target: Target | None) -> bool:
-    """Whether a floor is the greatest figure: of rates, and of shares and ratios whose target is a lower limit."""
+def higher_is_better(unit: str, target: Target | None) -> bool:
+    """Whether more is better, so that a floor is the greatest figure.
+
+    It is of rates, and of shares and ratios whose target is a lower limit alone.
+    """
     lower = units.lower_is_better(unit)
     if lower is None and target is not None:
         return math.isfinite(target.low) and not math.isfinite(target.high)
@@ -257,7 +260,7 @@ def _interval(measurement: Measurement, scale: float) -> Interval | None:
 def _decide(
     value: float, interval: Interval | None, target: Target | None, floor: float | None, unit: str
 ) -> tuple[Verdict, ReasonCode, str]:
-    if floor is not None and _is_beyond(value, floor, _higher_is_better(unit, target)):
+    if floor is not None and _is_beyond(value, floor, higher=higher_is_better(unit, target)):
         text = f"{units.shown(value, unit)} is better than the floor of {units.shown(floor, unit)}: measured wrongly"
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
@@ -278,14 +281,14 @@ def _decide(
     return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
 
 
-def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
-    """Whether no hardware can be that good."""
-    return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
+def _is_beyond(value: float, floor: float, *, higher: bool) -> bool:
+    """Whether no hardware can be that good; ``higher`` says whether more is better."""
+    return value > floor * (1.0 + FLOOR_NOISE) if higher else value < floor * (1.0 - FLOOR_NOISE)
 
 
 def _is_near(value: float, floor: float, target: Target) -> bool:
     """Whether the figure is within the target's factor of its floor, so that hardly anything is left to gain."""
-    factor = value / floor if not _higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
+    factor = value / floor if not higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
     return factor <= target.near_floor
 
 
