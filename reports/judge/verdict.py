@@ -28,12 +28,13 @@ FLOOR_NOISE = 0.01
 WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.MARGINAL, Verdict.PASS, Verdict.SKIPPED)
 """FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good."""
 
-_OUTCOMES = {
+OUTCOME_VERDICTS = {
     Outcome.PASSED: Verdict.PASS,
     Outcome.FAILED: Verdict.FAIL,
     Outcome.SKIPPED: Verdict.SKIPPED,
     Outcome.ERROR: Verdict.ERROR,
 }
+"""What the outcome of a case is as a verdict; its figures may make that worse."""
 
 
 class _Side(Enum):
@@ -122,7 +123,7 @@ def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> V
     """Verdict of a case: its outcome, its judgements, and a FAIL for each figure it promised and did not give."""
     own = [judged.judgement.verdict for judged in judgements if judged.case == case.case]
     missing = [Verdict.FAIL for measurement in case.measurements if isinstance(_figure(measurement), Judgement)]
-    return worst([_OUTCOMES[case.outcome], *own, *missing])
+    return worst([OUTCOME_VERDICTS[case.outcome], *own, *missing])
 
 
 def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
