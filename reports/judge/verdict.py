@@ -314,9 +314,9 @@ def _by(value: float, target: Target) -> str:
 
 
 def missed_by(value: float, low: float, high: float) -> str:
-    """By how much ``value`` is beyond a bound: the share of the bound that it lies above or below it, or the factor.
+    """How far ``value`` misses its bound: a percentage of the bound below a factor of two, else the factor.
 
-    A share below a factor of two, ``29.3 %`` for 1.344 against 1.9 at least; empty where there is neither.
+    ``29.3 %`` for 1.344 against at least 1.9; empty if either is not positive.
     """
     bound = high if value >= high else low
     if bound <= 0.0 or value <= 0.0:
