@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -80,14 +82,12 @@ class CpuEngine(PackedEngine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
+        packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
         if self._growing is not None:
-            packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
             return self._grow(self._growing, packed, stimulus.memories_early)
-        plan = self._no_plan
-        if stimulus is not NO_STIMULUS:
-            plan = self._memory.plan([self.pack(stimulus)])
+        plan = self._no_plan if packed is None else self._memory.plan([packed])
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._advance(1, plan, ends, candidates)
+        self._advance([packed], plan, ends, candidates)
         ids, potentials = self._memory.fired
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
@@ -100,7 +100,7 @@ class CpuEngine(PackedEngine):
             self._hold(growing.memory)
         plan, begun = growing.begin(self.burst_count + 1, stimulus)
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._advance(1, plan, ends, candidates)
+        self._advance([stimulus], plan, ends, candidates)
         growing.end(self.burst_count, early)
         ids, potentials = self._memory.fired
         return Burst(
@@ -179,7 +179,7 @@ class CpuEngine(PackedEngine):
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._reserve(bursts)
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        done = self._advance(bursts, self._memory.plan(stimuli), ends, candidates)
+        done = self._advance(stimuli, self._memory.plan(stimuli), ends, candidates)
         kept = int(ends[done - 1]) if record is Record.FIRED else 0
         return Recording(
             first + np.arange(done),
@@ -198,16 +198,22 @@ class CpuEngine(PackedEngine):
             self._potentials = np.empty(wanted, np.float32)
 
     @ending_or_interrupted
-    def _advance(self, bursts: int, plan: Plan, ends: Counters, candidates: Counters) -> int:
-        """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
+    def _advance(
+        self, stimuli: Sequence[PackedStimulus | None], plan: Plan, ends: Counters, candidates: Counters
+    ) -> int:
+        """Run the bursts that ``stimuli`` are for, with ``plan``, into the output buffers while these have room.
+
+        Returns how many were done.
+        """
         ids, potentials, memory = self._ids, self._potentials, self._memory
         memory.note_power()
-        first = self.burst_count + 1
+        first, bursts = self.burst_count + 1, len(stimuli)
         if self._team is not None:
             done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
         else:
             run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
             done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
+        memory.note_clamped(stimuli[:done])
         self.burst_count += done
         own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
         memory.keep_fired(ids[own], potentials[own])

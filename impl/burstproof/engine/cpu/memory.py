@@ -257,11 +257,8 @@ class CpuMemory:
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
         """The stimulus of consecutive bursts, after what it needs is made ready."""
-        given = [stimulus for stimulus in stimuli if stimulus is not None]
-        if any(stimulus.may_cancel for stimulus in given):
+        if any(stimulus is not None and stimulus.may_cancel for stimulus in stimuli):
             self.use_flags()
-        if any(stimulus.clamped for stimulus in given):
-            self.counters[CLAMPED] = 1
         return plan_of(stimuli, self.ring.sums.dtype)
 
     def keep_fired(self, ids: Members, potentials: Floats) -> None:
@@ -271,6 +268,11 @@ class CpuMemory:
     def note_power(self) -> None:
         """Set the sticky flag if the power amount, which every burst adds, is clamped."""
         if self.layout.power_clamped and self._network.power_neuron is not None:
+            self.counters[CLAMPED] = 1
+
+    def note_clamped(self, stimuli: Sequence[PackedStimulus | None]) -> None:
+        """Set the sticky flag if an amount was clamped in ``stimuli``, those of bursts that were done."""
+        if any(stimulus is not None and stimulus.clamped for stimulus in stimuli):
             self.counters[CLAMPED] = 1
 
     def waiting(self, number: int, plan: Plan) -> int:
