@@ -21,6 +21,7 @@ from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus
+from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -40,13 +41,14 @@ class CpuEngine(PackedEngine):
         self.burst_count, self.interrupted = network.burst_count, False
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
+        self._closed = False
         self._growing = Growing(network, options, self.fixed_point) if synapses_appear(network.features) else None
         held = self._growing.memory if self._growing else None
         self._hold(held or CpuMemory(network, options, self.fixed_point, may_recall=self.threads == 1))
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""
-        self.close()
+        self._end_team()
         self._memory = memory
         self._no_plan = plan_of([None], memory.ring.sums.dtype)
         capacity = max(memory.layout.neuron_count, 1)
@@ -134,6 +136,7 @@ class CpuEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        self._check_open()
         refuse_interrupted(self)
         self._settle()
         return (self._growing or self._memory).state(self.burst_count)
@@ -145,6 +148,7 @@ class CpuEngine(PackedEngine):
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
+        self._check_open()
         return self._memory.neurons.membrane_potentials[ids]
 
     def restore(self, state: EngineState) -> None:
@@ -155,6 +159,7 @@ class CpuEngine(PackedEngine):
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
+        self._check_open()
         check_state(state, self.network, self.fixed_point)
         self._settle()
         (self._growing or self._memory).restore(state)
@@ -165,7 +170,22 @@ class CpuEngine(PackedEngine):
         self.burst_count, self.interrupted = state.burst_count, False
 
     def close(self) -> None:
-        """End the threads; closing twice is allowed."""
+        """End the threads; the engine cannot be used afterwards. Closing twice is allowed."""
+        self._closed = True
+        self._end_team()
+
+    def _check_open(self) -> None:
+        """Refuse to go on with an engine that is closed.
+
+        Raises
+        ------
+        InputError
+            It is closed.
+        """
+        if self._closed:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+
+    def _end_team(self) -> None:
         if self._team is not None:
             self._team.close()
             self._team = None
@@ -205,6 +225,7 @@ class CpuEngine(PackedEngine):
 
         Returns how many were done.
         """
+        self._check_open()
         ids, potentials, memory = self._ids, self._potentials, self._memory
         memory.note_power()
         first, bursts = self.burst_count + 1, len(stimuli)

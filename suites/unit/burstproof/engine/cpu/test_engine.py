@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
+from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5")
@@ -55,3 +58,23 @@ def test_an_amount_is_clamped_when_its_burst_is_done(threads: int) -> None:
         reference.run(left, plan)
         assert reference.state().differences(engine.state()) == ()
         assert engine.state().clamped
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_closed_engine_says_so(threads: int) -> None:
+    engine = CpuEngine.create(ring_of_neurons(), options(threads))
+    engine.run(3, {1: Stimulus(forced=np.arange(3, dtype=np.uint32))})
+    known = engine.state()
+    engine.close()
+    engine.close()
+    asked: list[Callable[[], object]] = [
+        engine.step,
+        engine.state,
+        partial(engine.run, 2),
+        partial(engine.restore, known),
+        partial(engine.potentials, np.arange(3, dtype=np.uint32)),
+    ]
+    for ask in asked:
+        with pytest.raises(InputError, match=r"the engine is closed.*Create another engine"):
+            ask()
+    assert engine.burst_count == 3
