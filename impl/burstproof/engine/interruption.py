@@ -1,12 +1,21 @@
-"""Engines that were interrupted within a burst, by Ctrl-C in a notebook, say, and are then asked to go on."""
+"""Engines whose burst did not end, because of an error or of Ctrl-C in a notebook, and that are asked to go on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from burstproof.errors import InputError
+
+_CURE = "Restore a state, or create another engine"
+
+
+class Failing(Protocol):
+    """An engine; ``failure`` says why it cannot go on, if a burst of it did not end."""
+
+    failure: Exception | None
 
 
 class Interruptible(Protocol):
@@ -20,9 +29,34 @@ Given = ParamSpec("Given")
 Done = TypeVar("Done")
 
 
-def interrupted(cure: str = "Restore a state, or create another engine") -> InputError:
+def interrupted(cure: str = _CURE) -> InputError:
     """What is said of an engine of which nobody knows which bursts it has done."""
     return InputError("the engine was interrupted within a burst", where="run", cure=cure)
+
+
+def refuse_failed(engine: Failing) -> None:
+    """Refuse to go on with ``engine`` if a burst of it did not end.
+
+    Raises
+    ------
+    Exception
+        The error that ended the burst; an ``InputError`` if it was interrupted.
+    """
+    if engine.failure is not None:
+        raise engine.failure
+
+
+@contextmanager
+def keeping_failure(engine: Failing, cure: str = _CURE) -> Iterator[None]:
+    """Bursts of ``engine`` within: what is raised before they end becomes its ``failure``.
+
+    ``cure`` is what can be done after an interruption.
+    """
+    try:
+        yield
+    except BaseException as error:
+        engine.failure = error if isinstance(error, Exception) else interrupted(cure)
+        raise
 
 
 def refuse_interrupted(engine: Interruptible) -> None:

@@ -15,7 +15,7 @@ from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
+from burstproof.engine.interruption import keeping_failure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
@@ -30,7 +30,13 @@ _LONGEST_BATCH = 256
 
 
 class CpuEngine(PackedEngine):
-    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
+    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says.
+
+    Attributes
+    ----------
+    failure : Exception or None
+        Why the engine cannot go on until a state is restored: a burst did not end.
+    """
 
     backend = "cpu"
 
@@ -38,7 +44,8 @@ class CpuEngine(PackedEngine):
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.burst_count, self.interrupted = network.burst_count, False
+        self.burst_count = network.burst_count
+        self.failure: Exception | None = None
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
         self._closed = False
@@ -93,17 +100,18 @@ class CpuEngine(PackedEngine):
         ids, potentials = self._memory.fired
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
-    @ending_or_interrupted
     def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
-        if growing.is_short_of_room():
-            self._settle()
-            growing.make_room(self.burst_count)
-            self._hold(growing.memory)
-        plan, begun = growing.begin(self.burst_count + 1, stimulus)
+        self._check_usable()
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._advance([stimulus], plan, ends, candidates)
-        growing.end(self.burst_count, early)
+        with keeping_failure(self):
+            if growing.is_short_of_room():
+                self._settle()
+                growing.make_room(self.burst_count)
+                self._hold(growing.memory)
+            plan, begun = growing.begin(self.burst_count + 1, stimulus)
+            self._advance([stimulus], plan, ends, candidates)
+            growing.end(self.burst_count, early)
         ids, potentials = self._memory.fired
         return Burst(
             self.burst_count,
@@ -136,8 +144,7 @@ class CpuEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        self._check_open()
-        refuse_interrupted(self)
+        self._check_usable()
         self._settle()
         return (self._growing or self._memory).state(self.burst_count)
 
@@ -148,7 +155,7 @@ class CpuEngine(PackedEngine):
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
-        self._check_open()
+        self._check_usable()
         return self._memory.neurons.membrane_potentials[ids]
 
     def restore(self, state: EngineState) -> None:
@@ -167,7 +174,7 @@ class CpuEngine(PackedEngine):
             self._hold(self._growing.memory)
         elif self._needs_team is not (self._team is not None):
             self._hold(self._memory)
-        self.burst_count, self.interrupted = state.burst_count, False
+        self.burst_count, self.failure = state.burst_count, None
 
     def close(self) -> None:
         """End the threads; the engine cannot be used afterwards. Closing twice is allowed."""
@@ -184,6 +191,11 @@ class CpuEngine(PackedEngine):
         """
         if self._closed:
             raise InputError("the engine is closed", where="run", cure="Create another engine")
+
+    def _check_usable(self) -> None:
+        """Refuse to go on with an engine that is closed, or of which a burst did not end."""
+        self._check_open()
+        refuse_failed(self)
 
     def _end_team(self) -> None:
         if self._team is not None:
@@ -217,7 +229,6 @@ class CpuEngine(PackedEngine):
             self._ids = np.empty(wanted, np.uint32)
             self._potentials = np.empty(wanted, np.float32)
 
-    @ending_or_interrupted
     def _advance(
         self, stimuli: Sequence[PackedStimulus | None], plan: Plan, ends: Counters, candidates: Counters
     ) -> int:
@@ -225,17 +236,18 @@ class CpuEngine(PackedEngine):
 
         Returns how many were done.
         """
-        self._check_open()
+        self._check_usable()
         ids, potentials, memory = self._ids, self._potentials, self._memory
-        memory.note_power()
         first, bursts = self.burst_count + 1, len(stimuli)
-        if self._team is not None:
-            done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
-        else:
-            run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
-            done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
-        memory.note_clamped(stimuli[:done])
-        self.burst_count += done
-        own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
-        memory.keep_fired(ids[own], potentials[own])
+        with keeping_failure(self):
+            memory.note_power()
+            if self._team is not None:
+                done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
+            else:
+                run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
+                done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
+            memory.note_clamped(stimuli[:done])
+            self.burst_count += done
+            own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
+            memory.keep_fired(ids[own], potentials[own])
         return done
