@@ -277,6 +277,12 @@ def static_of(layout: Layout, general: bool) -> Static:
     )
 
 
+def without_synapses(static: Static) -> Static:
+    """``static`` with empty columns of the same types, which keep none of its memory alive."""
+    names = ("targets", "contributions", "delays")
+    return static._replace(**{name: _readonly(np.empty(0, getattr(static, name).dtype)) for name in names})
+
+
 def _readonly(array: Array) -> Array:
     """A read-only view, so that a column taken from the network as it is needs no kernel of its own."""
     view = array.view()

@@ -13,7 +13,7 @@ from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
 from burstproof.engine.cpu.growing import Growing
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.threads import Team, thread_count
+from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.interruption import keeping_failure, refuse_failed
 from burstproof.engine.options import EngineOptions
@@ -61,12 +61,7 @@ class CpuEngine(PackedEngine):
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, memory) if self._needs_team else None
-
-    @property
-    def _needs_team(self) -> bool:
-        """Whether contributions go through queues."""
-        return self.threads > 1 or self._memory.needs_queues
+        self._team = Team(self.threads, memory) if needs_team(self.threads, memory) else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -172,7 +167,7 @@ class CpuEngine(PackedEngine):
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
             self._hold(self._growing.memory)
-        elif self._needs_team is not (self._team is not None):
+        elif needs_team(self.threads, self._memory) is not (self._team is not None):
             self._hold(self._memory)
         self.burst_count, self.failure = state.burst_count, None
 

@@ -25,6 +25,7 @@ from burstproof.engine.cpu.arrays import (
     room_for,
     scalars_of,
     static_of,
+    without_synapses,
     writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
@@ -36,7 +37,7 @@ from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.support import EVERYTHING
-from burstproof.engine.layout import Layout, build_layout, refuse_overflow
+from burstproof.engine.layout import Layout, StaticRows, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
@@ -73,6 +74,7 @@ class CpuMemory:
     Attributes
     ----------
     layout : Layout
+        Its static rows are empty: ``static`` or ``recall`` has them.
     members, rows : array or slice
         Ids of the neurons and rows of the synapses that are here.
     general : bool
@@ -136,7 +138,7 @@ class CpuMemory:
 
     def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:
         """Lay out the synapses of what was packed."""
-        self.layout, self.members, self.rows = layout, members, rows
+        self.members, self.rows = members, rows
         self.static = static_of(layout, self.general)
         self.computed = computed_of(layout, self.general, self.extras)
         self.plastic = plastic_of(layout, self.extras)
@@ -144,9 +146,11 @@ class CpuMemory:
         sums = self._fixed_point.dtype
         if self._may_recall and not self._network.features and pays(layout, sums):
             self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
+        nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
         if self.recall is not None:
-            empty = {name: getattr(self.static, name)[:0] for name in ("targets", "contributions", "delays")}
-            self.static = self.static._replace(**empty)
+            self.static = nothing
+        static = StaticRows(nothing.offsets, nothing.targets, nothing.contributions, None, clamping)
+        self.layout = dataclasses.replace(layout, static=static)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
         self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
