@@ -76,7 +76,7 @@ class CpuEngine(PackedEngine):
 
     @property
     def launch(self) -> str:
-        """Number of threads."""
+        """The number of threads, in words: ``2 threads``."""
         return f"{self.threads} thread{'s' if self.threads != 1 else ''}"
 
     @property

@@ -32,7 +32,7 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
-from burstproof.engine.cpu.recall import CACHED_BYTES, pays, recall_of
+from burstproof.engine.cpu.recall import CACHED_BYTES, can_recall, recall_of
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
@@ -144,7 +144,7 @@ class CpuMemory:
         self.plastic = plastic_of(layout, self.extras)
         self.recall: Recall | None = None
         sums = self._fixed_point.dtype
-        if self._may_recall and not self._network.features and pays(layout, sums):
+        if self._may_recall and not self._network.features and can_recall(layout, sums):
             self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
         nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
         if self.recall is not None:

@@ -59,7 +59,8 @@ class Queues(NamedTuple):
     palette : int64 (P,)
         The different contributions of a network with few, none of which is computed; empty where words hold them.
     ends : int64 (T, a multiple of 8)
-        Where what is in the first Q of a thread ends: its row, which it writes all the time, shares no cache line.
+        ``ends[t, q]``: end of queue q of thread t in ``words``. Only the first Q entries of a row are used; rows are
+        padded so that threads share no cache line.
     per_thread, capacity : int
         Q and C.
     sums, flags : (N,)
