@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -46,17 +45,23 @@ def refuse_failed(engine: Failing) -> None:
         raise engine.failure
 
 
-@contextmanager
-def keeping_failure(engine: Failing, cure: str = _CURE) -> Iterator[None]:
+class KeepingFailure:
     """Bursts of ``engine`` within: what is raised before they end becomes its ``failure``.
 
-    ``cure`` is what can be done after an interruption.
+    ``cure`` is what can be done after an interruption. A class, because every step enters it: a generator takes longer.
     """
-    try:
-        yield
-    except BaseException as error:
-        engine.failure = error if isinstance(error, Exception) else interrupted(cure)
-        raise
+
+    __slots__ = ("_cure", "_engine")
+
+    def __init__(self, engine: Failing, cure: str = _CURE) -> None:
+        self._engine, self._cure = engine, cure
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is not None:
+            self._engine.failure = error if isinstance(error, Exception) else interrupted(self._cure)
 
 
 def refuse_interrupted(engine: Interruptible) -> None:

@@ -15,7 +15,7 @@ from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import keeping_failure, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
@@ -99,7 +99,7 @@ class CpuEngine(PackedEngine):
         """One burst of a network in which neurons or synapses appear."""
         self._check_usable()
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        with keeping_failure(self):
+        with KeepingFailure(self):
             if growing.is_short_of_room():
                 self._settle()
                 growing.make_room(self.burst_count)
@@ -234,7 +234,7 @@ class CpuEngine(PackedEngine):
         self._check_usable()
         ids, potentials, memory = self._ids, self._potentials, self._memory
         first, bursts = self.burst_count + 1, len(stimuli)
-        with keeping_failure(self):
+        with KeepingFailure(self):
             memory.note_power()
             if self._team is not None:
                 done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))

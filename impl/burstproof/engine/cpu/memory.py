@@ -276,8 +276,9 @@ class CpuMemory:
 
     def note_clamped(self, stimuli: Sequence[PackedStimulus | None]) -> None:
         """Set the sticky flag if an amount was clamped in ``stimuli``, those of bursts that were done."""
-        if any(stimulus is not None and stimulus.clamped for stimulus in stimuli):
-            self.counters[CLAMPED] = 1
+        for stimulus in stimuli:
+            if stimulus is not None and stimulus.clamped:
+                self.counters[CLAMPED] = 1
 
     def waiting(self, number: int, plan: Plan) -> int:
         """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""

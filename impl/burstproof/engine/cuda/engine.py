@@ -32,7 +32,7 @@ from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import interrupted, keeping_failure
+from burstproof.engine.interruption import KeepingFailure, interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import record_steps, recording_of
@@ -414,7 +414,7 @@ class CudaEngine(PackedEngine):
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         self._usable()
-        with keeping_failure(self, _CURE):
+        with KeepingFailure(self, _CURE):
             burst = growing.step(number, packed, stimulus.memories_early)
             self.burst_count = number
         return burst
@@ -431,7 +431,7 @@ class CudaEngine(PackedEngine):
         """Bursts of such a network whose kernel stays on the device."""
         self._usable()
         raised: BaseException | None = None
-        with keeping_failure(self, _CURE), growing.ahead(record) as recorder:
+        with KeepingFailure(self, _CURE), growing.ahead(record) as recorder:
             for number in coming:
                 early = plan.get(number, NO_STIMULUS).memories_early.tolist()
                 growing.advance(number, packed.get(number), early)

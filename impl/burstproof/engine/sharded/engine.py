@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import keeping_failure, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -126,7 +126,7 @@ class ShardedEngine(PackedEngine):
     def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         refuse_failed(self)
         number = self.burst_count + 1
-        with keeping_failure(self):
+        with KeepingFailure(self):
             if self._growing is not None:
                 return self._growing.step(number, stimulus, early)
             everything = self.burst(number, stimulus)
