@@ -8,6 +8,7 @@ batch about as long as a busy caller takes, and otherwise sleep in a pool.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,8 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.palette import NO_PALETTE, palette_of
-from burstproof.engine.cpu.queues import balanced_bounds, make_queues, pack_rows
+from burstproof.engine.cpu.palette import NO_PALETTE, Palette, palette_of
+from burstproof.engine.cpu.queues import Queues, balanced_bounds, bin_type, make_queues, pack_rows
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, NOT_STARTED, Shared
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
@@ -59,14 +60,47 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:
-    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
+    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
     memory = CpuMemory(network, options, plan_fixed_point(network, options), may_recall=threads == 1)
     buffers = []
     for name, array in memory.arrays().items():
         held = array.nbytes if any(array.strides) else array.itemsize
         buffers.append(PlannedBuffer(name, array.size, array.dtype.name, held, "host"))
+    if needs_team(threads, memory):
+        for name, (count, dtype) in team_sizes(threads, memory).items():
+            buffers.append(PlannedBuffer(name, count, dtype.name, count * dtype.itemsize, "host"))
     return Planned(tuple(buffer for buffer in buffers if buffer.count))
+
+
+def needs_team(threads: int, memory: CpuMemory) -> bool:
+    """Whether contributions go through queues."""
+    return threads > 1 or memory.needs_queues
+
+
+def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype[Any]]]:
+    """Entries and type of each array that a ``Team`` holds beside ``memory``, but for those of a few lines."""
+    queues, _ = _queues_of(threads, memory)
+    synapses, neurons = len(memory.static.targets), memory.layout.neuron_count
+    columns = ("words", "palette", "ends", "sums", "flags")
+    sizes = {f"queues.{name}": (getattr(queues, name).size, getattr(queues, name).dtype) for name in columns}
+    return sizes | {
+        "rows.words": (synapses, queues.words.dtype),
+        "rows.bins": (synapses, bin_type(queues, not memory.general)),
+        "shared.fired": (2 * neurons, np.dtype(np.uint32)),
+        "shared.before": (2 * neurons, np.dtype(np.float32)),
+    }
+
+
+def _queues_of(threads: int, memory: CpuMemory) -> tuple[Queues, Palette]:
+    """Empty queues of ``threads`` for what ``memory`` holds, and the palette of their words."""
+    static, slots = memory.static, memory.layout.max_delay
+    bounds = balanced_bounds(static.targets, memory.layout.neuron_count, threads)
+    synapses = len(static.targets) + len(memory.computed.targets)
+    widest = np.dtype(np.int64) if memory.computes else static.contributions.dtype
+    numbered = static.contributions.dtype.itemsize > 2 and not (memory.general or memory.computes)
+    palette = palette_of(static.contributions) if numbered else NO_PALETTE
+    return make_queues(bounds, synapses, widest, memory.ring, slots, palette), palette
 
 
 class Team:
@@ -82,15 +116,8 @@ class Team:
 
     def _bind(self) -> None:
         """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
-        memory, threads = self._memory, self._threads
-        count, slots = memory.layout.neuron_count, memory.layout.max_delay
-        bounds = balanced_bounds(memory.static.targets, count, threads)
-        synapses, computed = len(memory.static.targets), len(memory.computed.targets)
-        widest = np.dtype(np.int64) if memory.computes else memory.static.contributions.dtype
-        wide = memory.static.contributions.dtype.itemsize > 2
-        numbered = wide and not (memory.general or memory.computes)
-        palette = palette_of(memory.static.contributions) if numbered else NO_PALETTE
-        queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
+        memory, threads, count = self._memory, self._threads, self._memory.layout.neuron_count
+        queues, palette = _queues_of(threads, memory)
         self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(
             lines(HELPERS + threads * LINE),
