@@ -11,8 +11,11 @@ from reports.values import units
 from reports.values.measurement import SPAN, Measurement
 from reports.values.record import RunRecord
 
-MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "found", "single_gpu_ms"})
+MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "floor_way", "found", "single_gpu_ms"})
 """Conditions that name the machine and not the work: figures are paired across them."""
+
+SHARES = frozenset({"burst.fraction_of_floor"})
+"""Shares that a time has of its floor: they change with the floor, and otherwise say what the time says."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -39,12 +42,12 @@ def samples_of(measurement: Measurement) -> tuple[float, ...]:
 
 
 def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> dict[Key, Figure]:
-    """Every figure of a run; a second one under the same key is told apart by its number."""
+    """Every figure of a run but shares; a second one under the same key is told apart by its number."""
     found: dict[Key, Figure] = {}
     for case in record.cases:
         for measurement in case.measurements:
             usable = samples_of(measurement)
-            if measurement.name == SPAN or not usable:
+            if measurement.name == SPAN or measurement.name in SHARES or not usable:
                 continue
             name, conditions = key = figure_key(measurement, dropped)
             number = 1
