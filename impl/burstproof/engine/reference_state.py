@@ -182,7 +182,7 @@ class ReferenceState(Appearing):
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""
-        check_state(state, self.network, self.fixed_point)
+        check_state(state, self.network, self.fixed_point, len(self.pending))
         if state.features is not None:
             self._restore_features(state.features, state.burst_count)
         self.burst_count = state.burst_count
