@@ -182,6 +182,36 @@ def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
         refuse_first(NetworkError, ~arriving & (sums != 0), sums, "a sum without a contribution", where, "0")
 
 
+def refuse_large_sums(
+    sums: npt.NDArray[np.float64],
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    ids: npt.NDArray[np.uint32] | None = None,
+) -> None:
+    """Refuse restored weights for which the constant contributions of a burst may exceed the accumulator.
+
+    ``sums`` (n,) are those of their magnitudes onto each neuron, in units of 2^-k, with one entry or more; ``ids`` are
+    the neurons' ids where they are not their places.
+
+    Raises
+    ------
+    NetworkError
+        The sum onto some neuron is too large.
+    """
+    largest = 2.0 ** (31 if fixed_point.bits == 32 else 62)
+    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
+    if sums.max() + outside >= largest:
+        worst = int(np.argmax(sums))
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
+            got=float(sums.max() / fixed_point.scale),
+            allowed=f"a sum below {(largest - outside) / fixed_point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
+
+
 def _refuse_first(
     network: Network,
     bad: npt.NDArray[np.bool_],

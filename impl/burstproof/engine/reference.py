@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.interruption import ending_or_interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
@@ -22,7 +23,7 @@ from burstproof.engine.reference_numbers import float_of_sums, quantised
 from burstproof.engine.reference_plasticity import decay_of, factor_of, traced, weighed
 from burstproof.engine.reference_state import ReferenceState
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import check_stimulus, coming_bursts
+from burstproof.engine.stimulus import check_stimulus, coming_bursts, planned
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
 
@@ -58,6 +59,7 @@ class ReferenceEngine(ReferenceState, Engine):
         with np.errstate(over="ignore", invalid="ignore"):
             return self._burst(stimulus)
 
+    @ending_or_interrupted
     def _burst(self, stimulus: Stimulus) -> Burst:
         self.burst_count += 1
         sums, in_fcl = self._collect(stimulus)
@@ -358,8 +360,10 @@ class ReferenceEngine(ReferenceState, Engine):
         record: Record = Record.FIRED,
         progress: Progress | None = None,
     ) -> Recording:
-        """Run ``bursts`` bursts one by one."""
+        """Run ``bursts`` bursts one by one; the whole plan is checked before the first one."""
         coming = coming_bursts(self.burst_count, bursts)
+        for number in planned(plan, coming):
+            check_stimulus(plan[number], self.network, self.options)
         return record_steps(coming, lambda number: self.step(plan.get(number, NO_STIMULUS)), record, progress)
 
     def inject(self, state: EngineState) -> EngineState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,15 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.sharded.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from burstproof.engine.state import EngineState, Stimulus
 from burstproof.errors import CheckpointError, NetworkError
-from burstproof.network.model import Network
+from burstproof.network.features import (
+    AreaFeatures,
+    AssociativeMapping,
+    Features,
+    Modulator,
+    ModulatorKind,
+    RuleFeatures,
+)
+from burstproof.network.model import Area, Network
 from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.recordings import recording
 from suites.support.shards.cpu_shards import sharded
@@ -36,11 +44,11 @@ ENGINES: dict[str, CreateEngine] = {
 }
 
 
-def ring(longest: int = 3, **columns: Any) -> Network:
+def ring(longest: int = 3, areas: Sequence[int] = (7, 7, 7), **columns: Any) -> Network:
     """Three neurons that excite each other in turn; the last synapse has the longest delay."""
     ends = {"source_neurons": [0, 1, 2], "target_neurons": [1, 2, 0]}
-    delays = [1, 1, longest]
-    return Network.from_arrays({"thresholds": 1.0}, {**ends, "delay_bursts": delays, **columns}, count=3)
+    synapses = {**ends, "delay_bursts": [1, 1, longest], **columns}
+    return Network.from_arrays({"thresholds": 1.0, "cortical_areas": areas}, synapses)
 
 
 def after_a_firing(network: Network) -> EngineState:
@@ -121,6 +129,51 @@ def test_infinite_potentials_are_held(engine: str) -> None:
         assert subject.state().differences(state) == ()
 
 
+LEARNING = PlasticMapping(np.array([0]), 1, constant=1, ltp_multiplier=1, ltd_multiplier=1)
+
+MODULATOR = Modulator("gain", ModulatorKind.TRANSMISSION_GAIN, driver=7, magnitude_percent=50.0)
+
+LARGE: dict[str, Network] = {
+    "constant": ring(),
+    "one of them constant": replace(ring(areas=(7, 8, 8)), plastic_mappings=(LEARNING,)),
+    "psp": ring(postsynaptic_potentials=[1.0, 1.0, 1e20]),
+    "an invalid synapse": ring(valid_mask=[True, True, False]),
+    "an invalid neuron": Network.from_arrays(
+        {"valid_mask": [True, False, True]}, {"source_neurons": [0, 1, 2], "target_neurons": [1, 2, 0]}
+    ),
+    "potentials": ring().replace(areas=(Area(7, "driven", mp_driven_psp=True),)),
+    "divided": ring().replace(areas=(Area(7, "divided", psp_uniform_distribution=False),)),
+    "factors": ring(rules=[1, 0, 0]).replace(features=Features((MODULATOR,), rules=(RuleFeatures(gains=(0,)),))),
+    "association": replace(
+        ring(areas=(7, 8, 8)),
+        plastic_mappings=(LEARNING,),
+        features=Features(associative=(AssociativeMapping(7, 8, 0),)),
+    ),
+    "degeneration": ring().replace(features=Features(areas={7: AreaFeatures(degeneration=0.5)})),
+}
+"""Networks in which some weights count from the start, and others only when the source fires."""
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("row", range(3))
+@pytest.mark.parametrize("weight", [2.0**31 - 512, 3e9, 1e25, -3e38])
+def test_the_reference_refuses_the_weights_that_others_refuse(name: str, row: int, weight: float) -> None:
+    network, found = LARGE[name], []
+    for create in ENGINES.values():
+        with closing(create(network, EngineOptions())) as subject:
+            state = subject.state()
+            weights = state.weights.copy()
+            weights[row] = weight
+            try:
+                subject.restore(replace(state, weights=weights))
+            except NetworkError as error:
+                found.append(error.problem)
+                assert subject.state().differences(state) == ()
+            else:
+                found.append("taken")
+    assert found == found[:1] * len(ENGINES)
+
+
 def test_only_valid_synapses_say_how_many_rows_there_are() -> None:
     network = ring(9, valid_mask=[True, True, False])
     state = after_a_firing(network)
@@ -142,8 +195,7 @@ def test_a_network_whose_synapses_a_device_draws_takes_any_number_of_rows() -> N
 
 
 def test_a_history_is_as_long_as_the_window_allows() -> None:
-    mapping = PlasticMapping(np.array([0]), 4, constant=1, ltp_multiplier=1, ltd_multiplier=1)
-    network = replace(ring(), plastic_mappings=(mapping,))
+    network = replace(ring(), plastic_mappings=(replace(LEARNING, window=4),))
     engine = ReferenceEngine.create(network, EngineOptions())
     engine.run(9, {b: Stimulus(forced=np.array([0], np.uint32)) for b in range(1, 10)})
     state = engine.state()
