@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -183,7 +184,7 @@ def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
 
 
 def refuse_large_sums(
-    sums: npt.NDArray[np.float64],
+    sums: npt.NDArray[Any],
     network: Network,
     options: EngineOptions,
     fixed_point: FixedPoint,
@@ -191,7 +192,7 @@ def refuse_large_sums(
 ) -> None:
     """Refuse restored weights for which the constant contributions of a burst may exceed the accumulator.
 
-    ``sums`` (n,) are those of their magnitudes onto each neuron, in units of 2^-k, with one entry or more; ``ids`` are
+    ``sums`` (n,) float64, n at least 1, are those of their magnitudes onto each neuron, in units of 2^-k; ``ids`` are
     the neurons' ids where they are not their places.
 
     Raises

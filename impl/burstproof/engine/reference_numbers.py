@@ -8,6 +8,7 @@ reference.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -251,7 +252,7 @@ def constant_synapses(network: Network, learning: Integers) -> Bools:
     return ~changing
 
 
-def sums_of(network: Network, chosen: Bools, scale: FixedPoint) -> npt.NDArray[np.float64]:
+def sums_of(network: Network, chosen: Bools, scale: FixedPoint) -> npt.NDArray[Any]:
     """What the magnitudes of the contributions of the ``chosen`` synapses add up to onto each neuron, in units.
 
     Raises

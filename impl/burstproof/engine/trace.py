@@ -306,7 +306,7 @@ def _recorded(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], network: Network, bursts: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Arrays of the features, each of the length that the others of its kind have."""
-    rows = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
+    rows: dict[str, tuple[int, ...]] = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
     rows["t_postsynaptic_potentials"] = (bursts, network.synapse_count)
     found = {name: values for name, values in arrays.items() if name in rows or name.startswith(tuple(ROWS))}
     for prefix, columns in ROWS.items():
@@ -315,7 +315,7 @@ def _recorded(
         if missing:
             cure = "Record it again, with all of them"
             raise TraceError("lacks arrays that belong to others", where=str(path), got=missing, cure=cure)
-        rows |= dict.fromkeys(named, _whole(path, arrays, f"{prefix}burst", np.int64).shape if named else ())
+        rows |= {name: _whole(path, arrays, f"{prefix}burst", np.int64).shape for name in named}
     for name, values in found.items():
         if values.shape != rows[name] or values.dtype.kind not in "biuf":
             where, got = f"{path}: {name}", (values.dtype.str, values.shape)
