@@ -36,7 +36,7 @@ def verify(
     Raises
     ------
     TraceError
-        A trace that is missing, damaged or contradicts itself.
+        A trace that is missing, damaged, without a burst or contradicts itself.
     EnvironmentInvalidError
         The backend cannot start here.
     """

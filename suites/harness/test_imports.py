@@ -109,8 +109,9 @@ REFERENCE = tuple(
 
 REFERENCE_TAKES = {
     "errors": {"NetworkError"},
-    "engine.admission": {"check_network", "check_state"},
+    "engine.admission": {"check_network", "check_state", "refuse_large_sums"},
     "engine.feature_state": {"FeatureState", "MadeSynapses", "MemoryState"},
+    "engine.interruption": {"ending_or_interrupted", "refuse_interrupted"},
     "engine.options": {"EngineOptions"},
     "engine.precision": {"Precision"},
     "engine.protocol": {"Engine", "Progress"},
@@ -125,7 +126,7 @@ REFERENCE_TAKES = {
         "Stimulus",
         "StimulusPlan",
     },
-    "engine.stimulus": {"check_stimulus", "coming_bursts"},
+    "engine.stimulus": {"check_stimulus", "coming_bursts", "planned"},
     "network.features": {"FIRST_MEMORY_ID", "Features", "Homeostat", "MemoryArea", "MemoryChange", "ModulatorKind"},
     "network.fixed_point": {"UNBOUNDED", "FixedPoint"},
     "network.model": {"Network"},

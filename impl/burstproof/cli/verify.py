@@ -130,6 +130,4 @@ def in_words(path: Path, result: Replay) -> str:
         line += ", a contribution was clamped"
     if result.first is not None:
         line += f"\n  first disagreement: {result.first}"
-    elif not result.bursts:
-        line += "\n  the trace holds no burst, so nothing was compared"
     return line

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+import operator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.feature_admission import check_feature_state, check_features, twin_count
+from burstproof.engine.feature_admission import (
+    check_feature_state,
+    check_features,
+    check_form,
+    refuse_nan,
+    strange_ids,
+    twin_count,
+)
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.errors import NetworkError, refuse_first
@@ -19,6 +28,25 @@ from burstproof.network.schema import NEURONS
 _BYTE_MAX = 255
 _NUMBERS = tuple(c.name for c in NEURONS if c.dtype is np.float32 and c.name != "resting_potentials")
 """Columns that must not hold NaN; resting potentials are read by no rule."""
+
+_LARGEST_COUNT = 1 << 62
+"""Largest burst number of a state: behind it a run has as many bursts again."""
+
+STATE_FORMS: dict[str, tuple[type[np.generic], str]] = {
+    "membrane_potentials": (np.float32, "N"),
+    "refractory_countdowns": (np.uint16, "N"),
+    "consecutive_fire_counts": (np.uint16, "N"),
+    "weights": (np.float32, "S"),
+    "eligibility_traces": (np.float32, "S"),
+    "was_candidate": (np.bool_, "N"),
+    "pending": (np.int64, "DN"),
+    "pending_candidate": (np.bool_, "DN"),
+    "fired_ids": (np.uint32, "F"),
+    "fired_potentials": (np.float32, "F"),
+    "last_fired": (np.int64, "N"),
+    "fire_streak": (np.uint16, "N"),
+}
+"""Columns of a state in file order: element type, and a letter for each dimension (``EngineState``)."""
 
 
 def check_network(network: Network, options: EngineOptions) -> None:
@@ -61,34 +89,128 @@ def _check_numbers(neurons: NeuronTable) -> None:
             )
 
 
-def check_state(state: EngineState, network: Network, fixed_point: FixedPoint) -> None:
+def check_state(state: EngineState, network: Network, fixed_point: FixedPoint, slots: int | None = None) -> None:
     """Refuse a state from which an engine over ``network`` with this ``fixed_point`` cannot go on.
+
+    ``slots`` is D, the number of rows under way; ``None``: it follows from the synapses of ``network``. A network
+    without any may be one whose synapses a device draws: then every number is taken.
 
     Raises
     ------
     NetworkError
-        A column of another size than the network's; features that are not those of the network; a weight that is not
-        finite; another scale, width or clamp than ``fixed_point``.
+        A column of another element type or shape than the network's state has; NaN; a weight that is not finite; a
+        count or a burst number out of range; a fired list that does not ascend within the network; sums under way that
+        the accumulator cannot hold, or of no contribution; features that are not those of the network; another scale,
+        width or clamp than ``fixed_point``.
     """
     check_feature_state(state.features, network)
-    sizes = network.neuron_count + twin_count(state.features), network.synapse_count
-    for name, column in vars(state).items():
-        if isinstance(column, np.ndarray) and name not in ("fired_ids", "fired_potentials"):
-            size = sizes[name in ("weights", "eligibility_traces")]
-            if column.shape[-1:] != (size,):
-                got, where = column.shape, f"state.{name}"
-                raise NetworkError("the state of another network", where=where, got=got, allowed=f"{size} in a row")
-    refuse_first(NetworkError, ~np.isfinite(state.weights), state.weights, "a weight is not finite", "state.weights")
+    _check_counts(state, network)
+    _check_columns(state, network, _slots(state, network) if slots is None else slots)
+    _check_firings(state, network)
+    _check_sums(state, fixed_point)
+
+
+def _slots(state: EngineState, network: Network) -> int:
+    """D of ``network``, or of the state if there are no synapses that say it."""
+    synapses = network.synapses
+    if not len(synapses):
+        return max(1, len(np.atleast_1d(state.pending)))
+    everything = True if synapses.valid_mask.all() else synapses.valid_mask
+    return int(synapses.delay_bursts.max(initial=1, where=everything))
+
+
+def _check_counts(state: EngineState, network: Network) -> None:
+    """Refuse values beside the columns that no burst leaves behind."""
+    most = {"burst_count": _LARGEST_COUNT, "history_bursts": _longest_window(network) - 1, "clamped": 1}
+    for name, largest in most.items():
+        value, kinds = getattr(state, name), (bool | np.bool_) if name == "clamped" else (int | np.integer)
+        if not isinstance(value, kinds) or not 0 <= value <= largest:
+            where, allowed = f"state.{name}", "true or false" if name == "clamped" else f"0...{largest}"
+            raise NetworkError("not a value of a state of this network", where=where, got=value, allowed=allowed)
+
+
+def _longest_window(network: Network) -> int:
+    """No firing of more bursts ago matters; 1 where nothing learns."""
+    return max((mapping.window for mapping in network.plastic_mappings), default=1)
+
+
+def _check_columns(state: EngineState, network: Network, slots: int) -> None:
+    """Refuse columns of another element type or shape, and NaN in them."""
+    sizes = {"N": network.neuron_count + twin_count(state.features), "S": network.synapse_count, "D": slots}
+    sizes["F"] = np.size(state.fired_ids)
+    for name, (dtype, letters) in STATE_FORMS.items():
+        column, shape = getattr(state, name), tuple(sizes[letter] for letter in letters)
+        check_form(f"state.{name}", column, np.dtype(dtype), shape)
+        if name != "weights":
+            refuse_nan(f"state.{name}", column)
+    weights, finite = state.weights, np.isfinite(state.weights)
+    if not finite.all():
+        refuse_first(NetworkError, ~finite, weights, "a weight is not finite", "state.weights")
+
+
+def _check_firings(state: EngineState, network: Network) -> None:
+    """Refuse fired ids that do not ascend within the network, and firings after the last burst."""
+    ids, count = state.fired_ids, len(state.membrane_potentials)
+    formed = 0 if state.features is None else state.features.memory.next_id
+    where, wrong = "state.fired_ids", strange_ids(ids, count, formed)
+    refuse_first(NetworkError, wrong, ids, "a neuron that the network does not have", where)
+    wrong[1:] = ids[1:] <= ids[:-1]
+    refuse_first(NetworkError, wrong, ids, "the fired list does not ascend", where, "each id once, in ascending order")
+    last, streaks, longest = state.last_fired, state.fire_streak, _longest_window(network)
+    outside, allowed = (last < 0) | (last > state.burst_count), f"0...{state.burst_count}"
+    refuse_first(NetworkError, outside, last, "a firing in no burst so far", "state.last_fired", allowed)
+    problem, allowed = "a run longer than any plasticity window", f"0...{longest}"
+    refuse_first(NetworkError, streaks > longest, streaks, problem, "state.fire_streak", allowed)
+
+
+def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
+    """Refuse sums of another scale, those that the accumulator cannot hold, and those of nothing."""
     found = state.fixed_point
-    if found is None or (found.k, found.bits, found.clamp) == (fixed_point.k, fixed_point.bits, fixed_point.clamp):
-        return
-    raise NetworkError(
-        "the state has sums of another scale than the engine",
-        where="state.fixed_point",
-        got=str(found),
-        allowed=str(fixed_point),
-        cure="Create the engine over network.replace(fixed_point=state.fixed_point)",
-    )
+    named = operator.attrgetter("k", "bits", "clamp")
+    if found is not None and not (isinstance(found, FixedPoint) and named(found) == named(fixed_point)):
+        raise NetworkError(
+            "the state has sums of another scale than the engine",
+            where="state.fixed_point",
+            got=str(found),
+            allowed=str(fixed_point),
+            cure="Create the engine over network.replace(fixed_point=state.fixed_point)",
+        )
+    largest = (1 << 31) - 1 if fixed_point.bits == 32 else 1 << 62
+    for row, (sums, arriving) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):
+        where, beyond = f"state.pending[{row}]", (sums < -largest) | (sums > largest)
+        allowed = f"-{largest}...{largest}"
+        refuse_first(NetworkError, beyond, sums, "a sum that the accumulator cannot hold", where, allowed)
+        refuse_first(NetworkError, ~arriving & (sums != 0), sums, "a sum without a contribution", where, "0")
+
+
+def refuse_large_sums(
+    sums: npt.NDArray[Any],
+    network: Network,
+    options: EngineOptions,
+    fixed_point: FixedPoint,
+    ids: npt.NDArray[np.uint32] | None = None,
+) -> None:
+    """Refuse restored weights for which the constant contributions of a burst may exceed the accumulator.
+
+    ``sums`` (n,) float64, n at least 1, are those of their magnitudes onto each neuron, in units of 2^-k; ``ids`` are
+    the neurons' ids where they are not their places.
+
+    Raises
+    ------
+    NetworkError
+        The sum onto some neuron is too large.
+    """
+    largest = 2.0 ** (31 if fixed_point.bits == 32 else 62)
+    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
+    if sums.max() + outside >= largest:
+        worst = int(np.argmax(sums))
+        raise NetworkError(
+            "the restored weights are too large for the fixed-point scale of this network",
+            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
+            got=float(sums.max() / fixed_point.scale),
+            allowed=f"a sum below {(largest - outside) / fixed_point.scale:.6g}",
+            cure="Create an engine over a network that has these weights",
+        )
 
 
 def _refuse_first(

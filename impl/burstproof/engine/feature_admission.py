@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -62,8 +64,8 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
     Raises
     ------
     NetworkError
-        Features in the one and not in the other; a column of another length than its like; an entry that names a
-        neuron, an area or a mapping that is not there.
+        Features in the one and not in the other; a column of another element type or length than its like; NaN; an
+        entry that names a neuron, an area or a mapping that is not there.
     """
     if (state is None) == bool(network.features):
         got, allowed = ("none", "features") if state is None else ("features", "none")
@@ -73,13 +75,44 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
     sizes = {"N": network.neuron_count + twin_count(state), "S": network.synapse_count}
     sizes |= {"M": len(network.features.modulators), "1": 1}
     for name, column in columns_of(state).items():
-        size = sizes.setdefault(FORMS[name][1], len(column))
-        if column.shape != (size,):
-            where = f"state.{name}"
-            raise NetworkError("the state of another network", where=where, got=column.shape, allowed=f"({size},)")
+        dtype, letter = FORMS[name]
+        check_form(f"state.{name}", column, dtype, (sizes.setdefault(letter, np.size(column)),))
+        if letter != "S":
+            refuse_nan(f"state.{name}", column)
     _check_dense(state, network)
     _check_made(state, network)
     _check_memories(state.memory, network)
+
+
+def check_form(where: str, column: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    """Refuse a column of a state of another element type or shape.
+
+    Raises
+    ------
+    NetworkError
+        It is one.
+    """
+    if not isinstance(column, np.ndarray) or (column.dtype, column.shape) != (dtype, shape):
+        got = (str(column.dtype), column.shape) if isinstance(column, np.ndarray) else column
+        raise NetworkError("the state of another network", where=where, got=got, allowed=f"{dtype} {shape}")
+
+
+def refuse_nan(where: str, column: npt.NDArray[Any]) -> None:
+    """Refuse a column of a state with NaN in it; most have none, which one pass shows.
+
+    Raises
+    ------
+    NetworkError
+        It has.
+    """
+    if column.dtype.kind == "f" and np.isnan(column.min(initial=0)):
+        allowed = "a number; potentials may be infinite"
+        refuse_first(NetworkError, np.isnan(column), column, "a value is NaN", where, allowed)
+
+
+def strange_ids(ids: npt.NDArray[Any], neurons: int, formed: int) -> npt.NDArray[np.bool_]:
+    """Which ids are neither of a neuron nor of a memory neuron, of which all below ``formed`` were there once."""
+    return (ids >= neurons) & ((ids < FIRST_MEMORY_ID) | (ids >= formed))
 
 
 def _check_dense(state: FeatureState, network: Network) -> None:

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.admission import check_network
+from burstproof.engine.admission import check_network, refuse_large_sums
 from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.support import NOTHING, Section, refuse_features
 from burstproof.engine.features.synapses import associated, degeneration, transmitting
 from burstproof.engine.features.tables import decay_of
 from burstproof.engine.fixed_point import division, static_contributions
 from burstproof.engine.options import EngineOptions
-from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable
 from burstproof.network.plasticity import steps
@@ -265,17 +264,7 @@ def refuse_overflow(
     if not len(layout.static.targets):
         return
     sums = np.bincount(layout.static.targets, np.abs(layout.static.contributions.astype(np.float64)))
-    largest = 2.0 ** (31 if fixed_point.bits == 32 else 62)
-    outside = (abs(network.power_amount) + options.max_stimulus) * fixed_point.scale
-    if sums.max() + outside >= largest:
-        worst = int(np.argmax(sums))
-        raise NetworkError(
-            "the restored weights are too large for the fixed-point scale of this network",
-            where=f"weights onto neuron {worst if ids is None else int(ids[worst])}",
-            got=float(sums.max() / fixed_point.scale),
-            allowed=f"a sum below {(largest - outside) / fixed_point.scale:.6g}",
-            cure="Create an engine over a network that has these weights",
-        )
+    refuse_large_sums(sums, network, options, fixed_point, ids)
 
 
 def parameters_of(neurons: NeuronTable) -> Parameters:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
@@ -22,7 +23,7 @@ from burstproof.engine.reference_numbers import float_of_sums, quantised
 from burstproof.engine.reference_plasticity import decay_of, factor_of, traced, weighed
 from burstproof.engine.reference_state import ReferenceState
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import check_stimulus, coming_bursts
+from burstproof.engine.stimulus import check_stimulus, coming_bursts, planned
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
 
@@ -55,7 +56,8 @@ class ReferenceEngine(ReferenceState, Engine):
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst (SEMANTICS section 1)."""
         check_stimulus(stimulus, self.network, self.options)
-        with np.errstate(over="ignore", invalid="ignore"):
+        refuse_failed(self)
+        with np.errstate(over="ignore", invalid="ignore"), KeepingFailure(self):
             return self._burst(stimulus)
 
     def _burst(self, stimulus: Stimulus) -> Burst:
@@ -358,8 +360,10 @@ class ReferenceEngine(ReferenceState, Engine):
         record: Record = Record.FIRED,
         progress: Progress | None = None,
     ) -> Recording:
-        """Run ``bursts`` bursts one by one."""
+        """Run ``bursts`` bursts one by one; the whole plan is checked before the first one."""
         coming = coming_bursts(self.burst_count, bursts)
+        for number in planned(plan, coming):
+            check_stimulus(plan[number], self.network, self.options)
         return record_steps(coming, lambda number: self.step(plan.get(number, NO_STIMULUS)), record, progress)
 
     def inject(self, state: EngineState) -> EngineState:

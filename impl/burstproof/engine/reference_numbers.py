@@ -8,6 +8,7 @@ reference.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from burstproof.network.plasticity import PlasticMapping
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 _MANTISSA = 24
 """Bits of a float32's mantissa."""
@@ -223,12 +225,45 @@ def synapses_appear(features: Features) -> bool:
 
 def _factors_act(network: Network) -> bool:
     """Whether a valid synapse has transmission factors, or loses psp by degeneration."""
+    return bool((_varied(network) & network.synapses.valid_mask).any())
+
+
+def _varied(network: Network) -> Bools:
+    """Synapses with transmission factors, and those that lose psp by degeneration."""
     synapses, features = network.synapses, network.features
-    rules = synapses.rules[synapses.valid_mask]
-    areas = network.neurons.cortical_areas[synapses.source_neurons[synapses.valid_mask]]
+    areas = network.neurons.cortical_areas[synapses.source_neurons]
     acting = [number for number, rule in enumerate(features.rules, start=1) if rule.gains or rule.gates]
     wearing = [index for index, area in features.areas.items() if area.degeneration > 0]
-    return bool(np.isin(rules, acting).any() or np.isin(areas, wearing).any())
+    varied: Bools = np.isin(synapses.rules, acting) | np.isin(areas, wearing)
+    return varied
+
+
+def constant_synapses(network: Network, learning: Integers) -> Bools:
+    """Synapses whose contribution no burst changes; ``learning`` are the rows that learn."""
+    synapses, areas, features = network.synapses, network.neurons.cortical_areas, network.features
+    sources, targets = synapses.source_neurons, synapses.target_neurons
+    changing = _varied(network)
+    changing[learning] = True
+    for one in features.associative:
+        counted = network.flags_registered & ~network.area_flag("psp_uniform_distribution")[sources]
+        changing |= (areas[sources] == one.source) & (counted | (areas[targets] == one.target))
+    if network.flags_registered:
+        changing |= network.area_flag("mp_driven_psp")[sources]
+    return ~changing
+
+
+def sums_of(network: Network, chosen: Bools, scale: FixedPoint) -> npt.NDArray[Any]:
+    """What the magnitudes of the contributions of the ``chosen`` synapses add up to onto each neuron, in units.
+
+    Raises
+    ------
+    NetworkError
+        weight x psp of a valid synapse is not finite.
+    """
+    valid = network.synapses.valid_mask
+    targets, sizes = network.synapses.target_neurons[valid], np.abs(quantised(_static(network), scale)[0])
+    counted = chosen[valid] & network.neurons.valid_mask[targets]
+    return np.bincount(targets, np.where(counted, sizes, 0).astype(np.float64), minlength=network.neuron_count)
 
 
 def _steps_are_integers(mapping: PlasticMapping) -> bool:

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.admission import check_network, check_state
+from burstproof.engine.admission import check_network, check_state, refuse_large_sums
 from burstproof.engine.feature_state import FeatureState
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference_appearing import Appearing
 from burstproof.engine.reference_associative import MadeSynapses
@@ -23,7 +24,7 @@ from burstproof.engine.reference_features import (
 from burstproof.engine.reference_memory import Memories
 from burstproof.engine.reference_memory_state import restore as restore_memories
 from burstproof.engine.reference_memory_state import state_of
-from burstproof.engine.reference_numbers import scale_of, stored
+from burstproof.engine.reference_numbers import constant_synapses, scale_of, stored, sums_of
 from burstproof.engine.state import EngineState
 from burstproof.network.features import Features
 from burstproof.network.fixed_point import FixedPoint
@@ -44,6 +45,7 @@ class ReferenceState(Appearing):
         check_network(network, options)
         self.network = network
         self.options = options
+        self.failure: Exception | None = None
         self._start()
         learning = [mapping for mapping, rows in self._plastic_rules if len(rows)]
         self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
@@ -134,6 +136,7 @@ class ReferenceState(Appearing):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
+        refuse_failed(self)
         matters = self.last_fired >= self._oldest_firing()
         return EngineState(
             burst_count=self.burst_count,
@@ -178,11 +181,19 @@ class ReferenceState(Appearing):
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> Floats:
         """Membrane potentials of ``ids`` after the last burst."""
+        refuse_failed(self)
         return self.v[ids]
 
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``; see ``Engine.restore``."""
-        check_state(state, self.network, self.fixed_point)
+        check_state(state, self.network, self.fixed_point, len(self.pending))
+        self._check_weights(state.weights)
+        with KeepingFailure(self):
+            self._take(state)
+        self.failure = None
+
+    def _take(self, state: EngineState) -> None:
+        """The arrays of ``state``, which is known to be one of this network."""
         if state.features is not None:
             self._restore_features(state.features, state.burst_count)
         self.burst_count = state.burst_count
@@ -200,6 +211,19 @@ class ReferenceState(Appearing):
         self.fire_streak = state.fire_streak.astype(np.int64)
         self.history_bursts = state.history_bursts
         self.clamped = state.clamped
+
+    def _check_weights(self, weights: Floats) -> None:
+        """Refuse weights of constant contributions that the accumulator cannot hold."""
+        network, synapses = self.network, self.network.synapses
+        other = weights != synapses.weights
+        if not other.any():
+            return
+        learning = [rows for *_, rows in (*self._plastic_rules, *self._associative_rules)]
+        constant = constant_synapses(network, np.concatenate([np.empty(0, np.int64), *learning]))
+        if (constant & other).any():
+            changed = dataclasses.replace(synapses, weights=np.where(constant, weights, synapses.weights))
+            sums = sums_of(network.replace(synapses=changed), constant, self.fixed_point)
+            refuse_large_sums(sums, network, self.options, self.fixed_point)
 
     def _restore_features(self, state: FeatureState, burst: int) -> None:
         if self.twins or len(state.memory.twin_areas):

@@ -17,7 +17,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay_features import pairs, words_of
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState
 from burstproof.engine.trace import Trace
-from burstproof.errors import InputError
+from burstproof.errors import InputError, TraceError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
@@ -82,8 +82,8 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """Whether every burst agrees in everything that the trace records; a trace of no bursts does not."""
-        return self.first is None and self.bursts > 0 and self.fired_agree == self.state_agree == self.bursts
+        """Whether every burst agrees in everything that the trace records."""
+        return self.first is None and self.fired_agree == self.state_agree == self.bursts
 
 
 def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate: bool = True) -> EngineOptions:
@@ -129,7 +129,15 @@ def replay(
     A recording that begins in the middle of a run does not hold the weights behind the contributions under way at its
     start: of its first burst only fired list, countdowns and counts are compared, and the recorded state is fed after
     it (golden/README.md). Where every sum is an integer (scale 2^0) potentials must be equal, not only close.
+
+    Raises
+    ------
+    TraceError
+        A trace without a burst.
     """
+    if not len(trace.bursts):
+        cure = "Record one burst or more"
+        raise TraceError("the trace holds no burst, so there is nothing to compare", where=trace.name, cure=cure)
     chosen = trace_options(trace, options, emulate=emulate)
     with create_engine(trace.network, chosen) as engine:
         if trace.at_start is not None:

@@ -33,6 +33,14 @@ _MEMORY_COLUMNS = {
 }
 """Columns ``mem_*`` of a recording and the fields of ``MemoryState`` that they are compared with."""
 
+ROWS = {
+    "dyn_": ("burst", "source", "target", "weight", "psp", "type", "eligibility"),
+    "newn_": ("burst", "index", "area", "membrane_potential"),
+    "mem_": ("burst", "id", *_MEMORY_COLUMNS),
+}
+"""What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst, and which of
+them are there if one is."""
+
 
 @dataclass(frozen=True)
 class Pair:

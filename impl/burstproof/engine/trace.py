@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import zipfile
 import zlib
@@ -29,6 +30,7 @@ import numpy.typing as npt
 from burstproof.engine.feature_admission import check_feature_state
 from burstproof.engine.feature_state import FORMS, PREFIX, columns_of, from_columns
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.replay_features import ROWS
 from burstproof.engine.state import NO_PLAN, EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.errors import BurstproofError, EnvironmentInvalidError, TraceError
 from burstproof.network.features import Features
@@ -48,9 +50,6 @@ _MODULATED = ("thresholds", "leak_coefficients", "excitabilities")
 
 _ALWAYS = ("ids", "amounts", "forced")
 """Parts of a stimulus that a record states even where they are empty."""
-
-_DYNAMIC = ("dyn_", "newn_", "mem_")
-"""What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst."""
 
 _TWINS = f"{PREFIX}memory.twin_areas"
 
@@ -169,7 +168,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
         return _assemble(npz_path, info, arrays)
     except TraceError:
         raise
-    except (BurstproofError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (BurstproofError, LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TraceError(
             f"the files of the trace do not fit together: {type(error).__name__}: {error}",
             where=str(npz_path),
@@ -277,7 +276,7 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
         states=_states(path, arrays, "t_", network, (len(bursts),)),
         end=_states(path, arrays, "end_", network, ()) | _end_of_features(path, arrays, network),
         plan=_plan(info, network),
-        at_start=_at_start(info),
+        at_start=_at_start(info, network),
         exact=exact,
         settings=dict(info.get("settings", {})),
         recorded=_recorded(path, arrays, network, len(bursts)),
@@ -307,13 +306,22 @@ def _recorded(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], network: Network, bursts: int
 ) -> dict[str, npt.NDArray[Any]]:
     """Arrays of the features, each of the length that the others of its kind have."""
-    rows = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
+    rows: dict[str, tuple[int, ...]] = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
     rows["t_postsynaptic_potentials"] = (bursts, network.synapse_count)
-    found = {name: values for name, values in arrays.items() if name in rows or name.startswith(_DYNAMIC)}
+    found = {name: values for name, values in arrays.items() if name in rows or name.startswith(tuple(ROWS))}
+    for prefix, columns in ROWS.items():
+        named = [name for name in found if name.startswith(prefix)]
+        missing = [prefix + column for column in columns if named and prefix + column not in found]
+        if missing:
+            cure = "Record it again, with all of them"
+            raise TraceError("lacks arrays that belong to others", where=str(path), got=missing, cure=cure)
+        rows |= {name: _whole(path, arrays, f"{prefix}burst", np.int64).shape for name in named}
     for name, values in found.items():
-        shape = rows.get(name) or arrays[f"{name.split('_')[0]}_burst"].shape
-        if values.shape != shape:
-            raise TraceError("has the wrong shape", where=f"{path}: {name}", got=values.shape, allowed=str(shape))
+        if values.shape != rows[name] or values.dtype.kind not in "biuf":
+            where, got = f"{path}: {name}", (values.dtype.str, values.shape)
+            raise TraceError(
+                "has the wrong shape, or no numbers", where=where, got=got, allowed=f"numbers {rows[name]}"
+            )
     return found
 
 
@@ -333,12 +341,15 @@ def _network(info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Netwo
     if "coordinates" in neurons:
         neurons["coordinates"] = neurons["coordinates"].reshape(count, 3)
     synapses = {name.removeprefix("s_"): arrays[name] for name in arrays if name.startswith("s_")}
+    power = float(info["power_amount"])
+    if not math.isfinite(power):
+        raise TraceError("the power amount is not finite", where="power_amount", got=power)
     network = Network(
         neurons=NeuronTable.build(count, **neurons),
         synapses=SynapseTable.build(**synapses),
         areas=_areas(info),
         burst_count=int(info["burst_count_at_start"]),
-        power_amount=float(info["power_amount"]),
+        power_amount=power,
         provenance={"trace": str(info.get("server", "burstproof"))},
     )
     kept = FixedPoint.from_values(info["fixed_point"]) if "fixed_point" in info else None
@@ -380,9 +391,13 @@ def _states(
         if prefix + name in arrays:
             twins = len(arrays.get(prefix + _TWINS, ()))
             rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count + twins
-            values = arrays[prefix + name]
-            if values.shape != (*leading, rows):
-                raise TraceError("has the wrong shape", where=f"{path}: {prefix}{name}", got=values.shape)
+            values, shape = arrays[prefix + name], (*leading, rows)
+            dtype = np.dtype((NEURON_FIELDS if name in STATE_FIELDS else SYNAPSE_FIELDS)[name])
+            if (values.dtype, values.shape) != (dtype, shape):
+                where, got = f"{path}: {prefix}{name}", (values.dtype.str, values.shape)
+                raise TraceError(
+                    "has the wrong shape or element type", where=where, got=got, allowed=f"{dtype} {shape}"
+                )
             found[name] = values
     return found
 
@@ -425,15 +440,27 @@ def _amounts(values: Any) -> npt.NDArray[np.float32]:
         return np.array(values, np.float32)
 
 
-def _at_start(info: dict[str, Any]) -> FiredAtStart | None:
+def _at_start(info: dict[str, Any], network: Network) -> FiredAtStart | None:
     if "fired_at_start" not in info:
         return None
     fired = info["fired_at_start"]
-    return FiredAtStart(
-        np.array(fired["ids"], np.uint32),
-        np.array(fired["mps"], np.float32),
-        np.array(info.get("fcl_at_start", ()), np.uint32),
-    )
+    ids = _neurons(fired["ids"], network, "fired_at_start.ids")
+    potentials = _amounts(fired["mps"])
+    if potentials.shape != ids.shape or np.isnan(potentials).any():
+        where, allowed = "fired_at_start.mps", f"{len(ids)} numbers"
+        raise TraceError(
+            "the firings at the start have not one potential each", where=where, got=fired["mps"], allowed=allowed
+        )
+    return FiredAtStart(ids, potentials, _neurons(info.get("fcl_at_start", ()), network, "fcl_at_start"))
+
+
+def _neurons(values: Any, network: Network, where: str) -> npt.NDArray[np.uint32]:
+    """Ids of neurons of the network, (n,), each once."""
+    ids, count = np.asarray(values), network.neuron_count
+    whole = ids.ndim == 1 and (ids.dtype.kind in "iu" or not ids.size)
+    if not whole or len(np.unique(ids)) < len(ids) or not ((ids >= 0) & (ids < count)).all():
+        raise TraceError("not neurons of the network, each once", where=where, got=values, allowed=f"0...{count - 1}")
+    return ids.astype(np.uint32)
 
 
 def write_trace(path: str | os.PathLike[str], trace: Trace) -> tuple[Path, Path]:

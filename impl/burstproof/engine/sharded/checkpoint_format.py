@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.admission import STATE_FORMS
+from burstproof.engine.feature_admission import strange_ids
 from burstproof.engine.feature_state import FORMS, PREFIX
 from burstproof.errors import CheckpointError, NetworkFileError
 from burstproof.network.features import FIRST_MEMORY_ID
@@ -28,21 +30,11 @@ RECORDING = "recording."
 """Before the name of a column that belongs to the recording."""
 
 _NEXT_MEMORY = f"{PREFIX}memory.next_id"
+_LONGEST_DELAY = 255
 _CURE = "Use an earlier checkpoint, or run from the beginning"
 
 STATE_COLUMNS = {
-    "membrane_potentials": ("<f4", "N"),
-    "refractory_countdowns": ("<u2", "N"),
-    "consecutive_fire_counts": ("<u2", "N"),
-    "weights": ("<f4", "S"),
-    "eligibility_traces": ("<f4", "S"),
-    "was_candidate": ("|b1", "N"),
-    "pending": ("<i8", "DN"),
-    "pending_candidate": ("|b1", "DN"),
-    "fired_ids": ("<u4", "F"),
-    "fired_potentials": ("<f4", "F"),
-    "last_fired": ("<i8", "N"),
-    "fire_streak": ("<u2", "N"),
+    name: (np.dtype(dtype).newbyteorder("<").str, letters) for name, (dtype, letters) in STATE_FORMS.items()
 }
 """Columns of the state in file order: element type, and a letter for each dimension (``EngineState``)."""
 
@@ -141,6 +133,8 @@ def read_columns(content: bytes, header: Header, length: int, name: str) -> dict
     sizes = {"1": 1}
     for column in header.columns:
         _check_shape(column, *wanted[column.name], sizes, name)
+    if not 1 <= sizes["D"] <= _LONGEST_DELAY:
+        raise damaged("pending has no row for each burst of a delay", name, sizes["D"], f"1...{_LONGEST_DELAY} rows")
     offsets = layout([column.bytes for column in header.columns], length)
     end = HEAD.size + length
     for column, offset in zip(header.columns, offsets, strict=True):
@@ -181,7 +175,7 @@ def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name:
     """
     neurons, fired = len(columns["membrane_potentials"]), columns["fired_ids"]
     formed = int(columns[_NEXT_MEMORY][0]) if _NEXT_MEMORY in columns else 0
-    if _strange(fired, neurons, formed).any() or bool((fired[1:] <= fired[:-1]).any()):
+    if strange_ids(fired, neurons, formed).any() or bool((fired[1:] <= fired[:-1]).any()):
         raise damaged("fired_ids do not ascend within the network", name)
     if f"{RECORDING}bursts" not in columns:
         return
@@ -192,11 +186,6 @@ def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name:
     recorded = columns[f"{RECORDING}fired_ids"]
     most = neurons + max(formed - FIRST_MEMORY_ID, 0)
     within = bool((counts >= 0).all() and (counts <= most).all())
-    strange = bool(_strange(recorded, neurons, formed).any())
+    strange = bool(strange_ids(recorded, neurons, formed).any())
     if not within or strange or (len(recorded) and int(counts.sum()) != len(recorded)):
         raise damaged("the recorded firings do not fit their counts", name)
-
-
-def _strange(ids: npt.NDArray[Any], neurons: int, formed: int) -> npt.NDArray[np.bool_]:
-    """Which ids are neither of a neuron nor of a memory neuron, of which all below ``formed`` were there once."""
-    return (ids >= neurons) & ((ids < FIRST_MEMORY_ID) | (ids >= formed))

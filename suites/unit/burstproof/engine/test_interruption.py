@@ -30,6 +30,7 @@ from suites.support.shards.cpu_shards import mix_named, sharded
 pytestmark = pytest.mark.requirement("BE-5", "BE-20")
 
 ENGINES = {
+    "reference": ReferenceEngine.create,
     "1 thread": lambda network, options: CpuEngine(network, _threads(options, 1)),
     "2 threads": lambda network, options: CpuEngine(network, _threads(options, 2)),
     "2 shards": sharded("contiguous", 2),
@@ -66,8 +67,9 @@ def test_an_interrupted_engine_goes_on_from_a_restored_state_only(name: str) -> 
         reference.run(5, start)
         known = engine.state()
         assert list(reference.state().differences(known)) == []
+        half_way = "reference.ReferenceEngine._tick" if name == "reference" else "cpu.memory.CpuMemory.note_power"
         for raised, answer in ENDINGS:
-            within = mock.patch("burstproof.engine.cpu.memory.CpuMemory.note_power", side_effect=raised)
+            within = mock.patch(f"burstproof.engine.{half_way}", side_effect=raised)
             with within, pytest.raises(type(raised)):
                 engine.run(3)
             refuses_all(engine, answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from burstproof.engine.reference import ReferenceEngine, draw
 from burstproof.engine.reference_associative import MadeSynapses, check_room
 from burstproof.engine.reference_memory import Memories, half_away
 from burstproof.engine.state import NO_STIMULUS
-from burstproof.errors import BurstproofError, NetworkError
+from burstproof.errors import BurstproofError, InputError, NetworkError
 from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, MemoryChange
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NO_LIMIT
@@ -36,6 +37,27 @@ def test_the_specification_says_what_it_refuses() -> None:
         engine.step(stimulate({9: 1.0}))
     with pytest.raises(NetworkError, match="a delay of 0"):
         ReferenceEngine.create(network(2, [synapse(0, 1, delay=0)]), EngineOptions())
+
+
+def test_a_plan_is_checked_before_its_first_burst() -> None:
+    engine = ReferenceEngine.create(network(2), EngineOptions())
+    with pytest.raises(BurstproofError, match="9"):
+        engine.run(3, {1: stimulate({0: 1.0}), 3: stimulate({9: 1.0})})
+    assert engine.burst_count == 0
+    engine.run(2, {3: stimulate({9: 1.0})})
+    assert engine.burst_count == 2
+
+
+def test_an_interrupted_restore_leaves_no_state() -> None:
+    engine = ReferenceEngine.create(network(2, [synapse(0, 1)]), EngineOptions())
+    state = engine.state()
+    with mock.patch.object(engine, "_stored", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        engine.restore(replace(state, burst_count=5))
+    for ask in (engine.state, engine.step):
+        with pytest.raises(InputError, match="interrupted within a burst"):
+            ask()
+    engine.restore(state)
+    assert engine.step().number == 1
 
 
 def test_the_specification_begins_with_nothing_under_way() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from burstproof.cli.main import main
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.engine.trace import Trace, read_trace, trace_of_run, write_trace
-from burstproof.errors import TraceError
+from burstproof.errors import ExitCode, TraceError
 from burstproof.sources import synthetic
+from burstproof.verification import verify
+from suites.support.parity.recordings import GOLDEN
 
 pytestmark = pytest.mark.requirement("BE-18")
 
@@ -123,3 +126,71 @@ def test_a_header_of_an_array_that_is_no_python_is_damage(pair: tuple[Path, Path
 def undigested(text: Path) -> dict[str, Any]:
     """What the JSON file says, without its digests."""
     return {name: value for name, value in json.loads(text.read_text()).items() if "sha256" not in name}
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], object]
+"""Of what the JSON file says, and of the arrays."""
+
+
+def at_start(**values: Any) -> Change:
+    return lambda info, _: info["fired_at_start"].update(values)
+
+
+def array(name: str, change: Callable[[Any], Any]) -> Change:
+    return lambda _, arrays: arrays.update({name: change(arrays[name])})
+
+
+PLASTIC, REMEMBERING = "traces/stdp_w3", "features/mem4_11"
+CONTRADICTIONS: dict[str, tuple[str, Change, str]] = {
+    "a candidate beyond": (PLASTIC, lambda info, _: info.update(fcl_at_start=[10**6]), r"fcl_at_start.*0\.\.\.38"),
+    "a candidate below": (PLASTIC, lambda info, _: info.update(fcl_at_start=[-1]), r"fcl_at_start.*0\.\.\.38"),
+    "one that fired beyond": (PLASTIC, at_start(ids=[10**6], mps=[1.0]), r"fired_at_start\.ids: not neurons"),
+    "one that fired twice": (PLASTIC, at_start(ids=[1, 1], mps=[1.0, 1.0]), "fired_at_start.*each once"),
+    "part of an id": (PLASTIC, at_start(ids=[1.5], mps=[1.0]), r"fired_at_start\.ids: not neurons"),
+    "ids without an end": (PLASTIC, at_start(ids=1, mps=[1.0]), r"fired_at_start\.ids: not neurons"),
+    "a potential short": (PLASTIC, at_start(ids=[1, 2], mps=[1.0]), r"fired_at_start\.mps.*allowed: 2 numbers"),
+    "one potential for all": (PLASTIC, at_start(mps=1.0), r"fired_at_start\.mps"),
+    "NaN that fired": (PLASTIC, at_start(ids=[1], mps=[float("nan")]), r"fired_at_start\.mps"),
+    "power": (PLASTIC, lambda info, _: info.update(power_amount=float("nan")), "power_amount: .* not finite"),
+    "bytes": (PLASTIC, array("t_eligibility_traces", lambda values: values.astype("V4")), "t_elig.*V4.*float32"),
+    "text": (PLASTIC, array("t_membrane_potentials", lambda values: values.astype("U5")), "t_membrane.*U5"),
+    "numbers as text": (REMEMBERING, array("mem_lifespan", lambda values: values.astype("U5")), "mem_lifespan.*U5"),
+    "bursts as floats": (REMEMBERING, array("mem_burst", lambda values: values.astype(float)), "mem_burst"),
+    **{
+        f"no {name}": (REMEMBERING, lambda _, arrays, name=name: arrays.pop(name), f"{name}'].*Record it again")
+        for name in ("mem_area", "mem_activation_count", "mem_lifespan", "mem_id", "mem_burst")
+    },
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_recording_that_contradicts_itself_is_refused_when_it_is_read(name: str, tmp_path: Path) -> None:
+    source, change, said = CONTRADICTIONS[name]
+    with pytest.raises(TraceError, match=said):
+        read_trace(changed(source, change, tmp_path))
+
+
+def changed(source: str, change: Change, folder: Path) -> Path:
+    """A golden recording with ``change`` made to its JSON file and its arrays."""
+    for file in GOLDEN.glob(f"{source}.*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    text = folder / f"{Path(source).name}.json"
+    info, arrays = json.loads(text.read_text()), dict(np.load(text.with_suffix(".npz")))
+    change(info, arrays)
+    text.write_text(json.dumps(info))
+    np.savez(text.with_suffix(".npz"), **arrays)
+    return text
+
+
+@pytest.mark.parametrize("source", [PLASTIC, REMEMBERING])
+def test_a_recording_of_no_burst_is_not_compared(source: str, tmp_path: Path) -> None:
+    per_burst = ("t_", "mem_", "dyn_", "newn_", "bursts", "fired_")
+
+    def emptied(_: dict[str, Any], arrays: dict[str, Any]) -> None:
+        arrays.update({name: values[:0] for name, values in arrays.items() if name.startswith(per_burst)})
+
+    path = changed(source, emptied, tmp_path)
+    with pytest.raises(TraceError, match="holds no burst"):
+        verify(path)
+    assert main(["verify", str(path)]) == ExitCode.USAGE
