@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
 from burstproof.errors import InputError
 
@@ -15,17 +13,6 @@ class Failing(Protocol):
     """An engine; ``failure`` says why it cannot go on, if a burst of it did not end."""
 
     failure: Exception | None
-
-
-class Interruptible(Protocol):
-    """An engine on the host; ``interrupted`` until a state is restored, if a burst did not end."""
-
-    interrupted: bool
-
-
-Subject = TypeVar("Subject", bound=Interruptible)
-Given = ParamSpec("Given")
-Done = TypeVar("Done")
 
 
 def interrupted(cure: str = _CURE) -> InputError:
@@ -62,32 +49,3 @@ class KeepingFailure:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is not None:
             self._engine.failure = error if isinstance(error, Exception) else interrupted(self._cure)
-
-
-def refuse_interrupted(engine: Interruptible) -> None:
-    """Refuse to go on with ``engine`` if a burst of it did not end.
-
-    Raises
-    ------
-    InputError
-        It was interrupted.
-    """
-    if engine.interrupted:
-        raise interrupted()
-
-
-def ending_or_interrupted(
-    bursts: Callable[Concatenate[Subject, Given], Done],
-) -> Callable[Concatenate[Subject, Given], Done]:
-    """``bursts`` of an engine that does them and counts them: interrupted in between, the engine cannot go on."""
-
-    @wraps(bursts)
-    def noted(engine: Subject, /, *arguments: Given.args, **named: Given.kwargs) -> Done:
-        refuse_interrupted(engine)
-        try:
-            return bursts(engine, *arguments, **named)
-        except KeyboardInterrupt:
-            engine.interrupted = True
-            raise
-
-    return noted

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined
@@ -27,7 +27,13 @@ _NO_CLASSES = Classes()
 
 
 class WgpuEngine(PackedEngine):
-    """Engine on one adapter of wgpu."""
+    """Engine on one adapter of wgpu.
+
+    Attributes
+    ----------
+    failure : Exception or None
+        Why the engine cannot go on until a state is restored: a burst did not end.
+    """
 
     backend = "wgpu"
 
@@ -36,7 +42,8 @@ class WgpuEngine(PackedEngine):
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         refuse_scale(self.fixed_point)
-        self.burst_count, self.interrupted = network.burst_count, False
+        self.burst_count = network.burst_count
+        self.failure: Exception | None = None
         self._longest = options.wgpu.batch_length or LONGEST_BATCH
         self._device = device
         self._memory = WgpuMemory(device, network, options, self.fixed_point, self._longest)
@@ -101,7 +108,7 @@ class WgpuEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        refuse_interrupted(self)
+        refuse_failed(self)
         return self._memory.state(self.burst_count)
 
     def restore(self, state: EngineState) -> None:
@@ -113,16 +120,21 @@ class WgpuEngine(PackedEngine):
             A state of another network, or weights that its fixed-point scale does not admit.
         """
         self._memory.restore(state)
-        self.burst_count, self.interrupted = state.burst_count, False
+        self.burst_count, self.failure = state.burst_count, None
 
     def close(self) -> None:
         """Give the buffers back; the device stays open for other engines. Closing twice is allowed."""
         self._memory.close()
         self._uniforms.destroy()
 
-    @ending_or_interrupted
     def _submit(self, stimuli: list[PackedStimulus], record: Record) -> Recording:
         """Run as many bursts of a batch as the log has room for, at least one."""
+        refuse_failed(self)
+        with KeepingFailure(self):
+            return self._run_batch(stimuli, record)
+
+    def _run_batch(self, stimuli: list[PackedStimulus], record: Record) -> Recording:
+        """See ``_submit``."""
         memory = self._memory
         if any(s.may_cancel for s in stimuli):
             memory.use_flags()
