@@ -92,8 +92,7 @@ def _check_numbers(neurons: NeuronTable) -> None:
 def check_state(state: EngineState, network: Network, fixed_point: FixedPoint, slots: int | None = None) -> None:
     """Refuse a state from which an engine over ``network`` with this ``fixed_point`` cannot go on.
 
-    ``slots`` is D, the number of rows under way; ``None``: it follows from the synapses of ``network``. A network
-    without any may be one whose synapses a device draws: then every number is taken.
+    ``slots`` is D, the number of rows under way; ``None``: it follows from the synapses of ``network``.
 
     Raises
     ------
@@ -105,16 +104,14 @@ def check_state(state: EngineState, network: Network, fixed_point: FixedPoint, s
     """
     check_feature_state(state.features, network)
     _check_counts(state, network)
-    _check_columns(state, network, _slots(state, network) if slots is None else slots)
+    _check_columns(state, network, _slots(network) if slots is None else slots)
     _check_firings(state, network)
     _check_sums(state, fixed_point)
 
 
-def _slots(state: EngineState, network: Network) -> int:
-    """D of ``network``, or of the state if there are no synapses that say it."""
+def _slots(network: Network) -> int:
+    """D of ``network``."""
     synapses = network.synapses
-    if not len(synapses):
-        return max(1, len(np.atleast_1d(state.pending)))
     everything = True if synapses.valid_mask.all() else synapses.valid_mask
     return int(synapses.delay_bursts.max(initial=1, where=everything))
 

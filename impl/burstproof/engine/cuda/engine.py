@@ -41,7 +41,7 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.errors import BurstproofError, DeviceFaultError, InputError, NetworkError, OutOfMemoryError
+from burstproof.errors import BurstproofError, DeviceFaultError, InputError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 from burstproof.network.synthetic.spec import SyntheticSpec
@@ -500,10 +500,7 @@ class CudaEngine(PackedEngine):
         OutOfMemoryError
             The network packed for the state does not fit; the engine is closed then.
         """
-        check_state(state, self.network, self.fixed_point)
-        if len(state.pending) != self.devices.max_delay:
-            got, rows = len(state.pending), self.devices.max_delay
-            raise NetworkError("the state of another network", where="state.pending", got=got, allowed=f"{rows} rows")
+        check_state(state, self.network, self.fixed_point, self.devices.max_delay)
         try:
             if self._growing is not None:
                 self._growing.restore(state)
