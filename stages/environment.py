@@ -15,6 +15,8 @@ from reports.values.record import Environment
 
 _CHANGES_NAMED = 10
 _GIT_S = 30.0
+_LOOK = ("core.fsmonitor=false", "core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default")
+"""Settings of git: it looks at every file, whatever those of the checkout save it."""
 _MODULES = (".py", ".pyc", ".so", ".pyd")
 _PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = (
@@ -29,8 +31,9 @@ def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
     Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
-    the sources that git ignores, files whose changes git was told not to report, and a ``sitecustomize`` on
-    ``PYTHONPATH``, which can alter pytest itself. Where git does not say what changed, nobody knows: that is a change.
+    the sources that git ignores, files whose changes git was told not to report, another folder that git was told to
+    look at, and a ``sitecustomize`` on ``PYTHONPATH``, which can alter pytest itself. Where git does not say what
+    changed, nobody knows: that is a change.
     """
     commit = _git(root, "rev-parse", "HEAD")
     changed = _injected()
@@ -56,7 +59,9 @@ def _hidden(root: Path) -> list[str]:
     modules = [f"!! {name}" for name in ignored if name.endswith(_MODULES) and "__pycache__" not in name]
     marked = [line for line in _asked(root, "ls-files", "-v") if line[0].islower() or line[0] in "S?"]
     silent = [line for line in (*listed, *ignored) if line.startswith("??")]
-    return [*silent, *modules, *marked]
+    looked_at = Path(*_asked(root, "rev-parse", "--show-toplevel")).resolve()
+    elsewhere = [] if looked_at in (root.resolve(), *root.resolve().parents) else [f"!! git looks at {looked_at}"]
+    return [*silent, *modules, *marked, *elsewhere]
 
 
 def _injected() -> list[str]:
@@ -94,7 +99,7 @@ def _git(root: Path, *args: str) -> str | None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         said = subprocess.run(
-            ["git", *args],
+            ["git", *(word for setting in _LOOK for word in ("-c", setting)), *args],
             cwd=root,
             env=own,
             stdin=subprocess.DEVNULL,

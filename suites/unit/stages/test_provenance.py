@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_a_git_that_does_not_say_what_changed_leaves_no_clean_checkout(
     commit, real = git(checkout, "rev-parse", "HEAD"), shutil.which("git")
     (tmp_path / "bin").mkdir()
     slow = tmp_path / "bin" / "git"
-    slow.write_text(f'#!/bin/sh\n[ "$1" = status ] && exec sleep 60\nexec {real} "$@"\n', encoding="utf-8")
+    slow.write_text(f'#!/bin/sh\ncase "$*" in *" status "*) exec sleep 60; esac\nexec {real} "$@"\n', encoding="utf-8")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(slow.parent), prepend=os.pathsep)
     monkeypatch.setattr(environment, "_GIT_S", 2.0)
@@ -126,6 +127,34 @@ def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
         "h conftest.py",
         "S pyproject.toml",
     )
+
+
+@pytest.mark.parametrize(
+    "settings", [("core.fsmonitor", "hook"), ("core.trustctime", "false", "core.checkStat", "minimal")]
+)
+def test_settings_of_git_hide_no_change(checkout: Path, tmp_path: Path, settings: tuple[str, ...]) -> None:
+    """A monitor of files that says that none was written; a file of the former size and time."""
+    monitor = tmp_path / "monitor"
+    monitor.write_text("#!/bin/sh\nprintf 'token\\0'\n", encoding="utf-8")
+    monitor.chmod(0o755)
+    for name, value in zip(settings[::2], settings[1::2], strict=True):
+        git(checkout, "config", name, value.replace("hook", str(monitor)))
+    time.sleep(1.1)  # git reads a file that is as young as its index
+    git(checkout, "update-index", "--refresh", *(["--fsmonitor"] if "hook" in settings else []))
+    git(checkout, "status")
+    file = checkout / "conftest.py"
+    before = file.stat()
+    file.write_text(file.read_text(encoding="utf-8").replace("stages", "stagez"), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert git(checkout, "status", "--porcelain") == ""
+    assert take_environment(checkout).git_changes == (" M conftest.py",)
+
+
+def test_a_working_tree_elsewhere_is_a_change(checkout: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkout, tmp_path / "copy")
+    git(checkout, "config", "core.worktree", str(tmp_path / "copy"))
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    assert take_environment(checkout).git_changes == (f"!! git looks at {tmp_path / 'copy'}",)
 
 
 def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
