@@ -25,14 +25,14 @@ def main() -> int:
             where=sys.executable,
             cure="pip install -e '.[test]' there, or let `python3 noxfile.py -s stages` make an environment.",
         )
-        print(f"stages: error: {error}", file=sys.stderr)
+        print(f"python -m stages: error: {error}", file=sys.stderr)
         return error.exit_code
     from stages.signals import end_in_order
 
     end_in_order()
     from burstproof.door import guarded
 
-    return guarded("stages", _carry_out, plain=False)
+    return guarded("python -m stages", _carry_out, plain=False)
 
 
 def _carry_out() -> int:

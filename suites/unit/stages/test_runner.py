@@ -224,7 +224,13 @@ def test_usage_errors_exit_4_and_leave_nothing(
     monkeypatch.chdir(root)
     assert main(arguments, root, plan) == ExitCode.USAGE
     assert not (root / "runs").exists()
-    assert capsys.readouterr().err.startswith("stages: ")
+    assert capsys.readouterr().err.startswith("python -m stages: ")
+
+
+def test_the_help_names_a_command_that_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"], ROOT)
+    assert capsys.readouterr().out.startswith("usage: python -m stages run ")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +263,7 @@ def test_a_signal_while_the_runner_is_imported_is_a_sentence() -> None:
         "from stages.__main__ import main\nsys.meta_path.insert(0, Finder())\nsys.argv[1:] = ['list']\nsys.exit(main())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "stages: error: interrupted\n")
+    assert (done.returncode, done.stderr) == (130, "python -m stages: error: interrupted\n")
 
 
 def test_an_existing_run_is_not_overwritten(checkout: Checkout) -> None:
