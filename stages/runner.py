@@ -77,12 +77,14 @@ class Runner:
         Raises
         ------
         InputError
-            A stage was cut off at another commit, or on another class of machine.
+            A stage was cut off at another commit, or on another class of machine; the machine of a finished run is
+            damaged.
         """
         asked = self.folder.read_plan()
         waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
         due = [stage for stage in waiting if not only or stage.name in only]
-        machine = None if waiting else kept_machine(self.folder.machine)  # a finished run is of the machine that ran it
+        # a finished run is of the machine that ran it
+        machine = None if waiting else kept_machine(self.folder.machine, {stage.gate for stage in self._planned(asked)})
         if machine is None:
             machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
             environment = take_environment(self.root)

@@ -325,6 +325,17 @@ def test_an_edited_file_of_the_run_gets_no_new_seal(
     assert (folder / "record.json").read_bytes() == before
 
 
+@pytest.mark.parametrize("gates", [{}, {"gpu": encode(gating.closed_gates()["gpu"])}])
+def test_a_machine_without_the_gate_of_a_stage_is_refused(
+    checkout: Path, gates: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(checkout / "run")
+    assert main(["run", "--run", str(folder.path)], checkout, PLAN) == ExitCode.PASS
+    write_sealed(folder.machine, {"hardware": {}, "gates": gates})
+    assert main(["run", "--resume", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
+    assert f"{folder.machine}: gate none is not among those that the run found" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("change", [{"plan": "evil"}, {"stages": []}])
 def test_a_plan_of_nothing_is_refused(
     checkout: Path, change: dict[str, object], capsys: pytest.CaptureFixture[str]
