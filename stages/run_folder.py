@@ -19,6 +19,9 @@ _DONE = "stage.json"
 _MACHINE = "machine.json"
 _JUDGED = "judged.json"
 _SEAL = "sha256"
+
+SCRATCH = "burstproof-"
+"""How folders begin that a process removes at its end, and leaves in the stage's folder where it is killed."""
 NOT_RUN = "it has not run yet; continue with --resume"
 """Problem of a planned stage that has no evidence."""
 

@@ -6,6 +6,7 @@ machine. A stage is of one commit and of one class of machine, else it is refuse
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import decode, encode
 from stages.contention import worst_of
 from stages.results import read_lines, reopen
-from stages.run_folder import RunFolder, StageFiles, read_sealed, write_sealed
+from stages.run_folder import SCRATCH, RunFolder, StageFiles, read_sealed, write_sealed
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,8 @@ def go_on(files: StageFiles) -> Earlier:
 
     Cases that a sitting had begun when it was cut off run again. Those in which a process died do not: they are errors.
     """
+    for left in files.folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(left)
     kept = _kept(files)
     if not kept:
         _clear(files)
