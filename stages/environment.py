@@ -7,18 +7,21 @@ import platform
 import subprocess
 import sys
 from functools import cache
+from importlib.machinery import PathFinder
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 
 from reports.values.record import Environment
 
+_HERE = Path(__file__).resolve().parents[1]
 _CHANGES_NAMED = 10
 _GIT_S = 30.0
 _LOOK = ("core.fsmonitor=false", "core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default")
 """Settings of git: it looks at every file, whatever those of the checkout save it."""
 _MODULES = (".py", ".pyc", ".so", ".pyd")
-_PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+_PREFIXES = ("BURSTPROOF_", "PYTHON", "LD_", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = (
     *("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
     *("PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONIOENCODING", "PYTHONBREAKPOINT", "PYTHONVERBOSE"),
@@ -32,11 +35,12 @@ def take_environment(root: Path) -> Environment:
 
     Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
     the sources that git ignores, files whose changes git was told not to report, another folder that git was told to
-    look at, and a ``sitecustomize`` on ``PYTHONPATH``, which can alter pytest itself. Where git does not say what
-    changed, nobody knows: that is a change.
+    look at, a ``sitecustomize`` on ``PYTHONPATH``, which can alter pytest itself, and modules there that stand in for
+    those of Python, of its packages or of the project. Where git does not say what changed, nobody knows: that is a
+    change.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _injected()
+    changed = [*_injected(), *_standing_in(root)]
     if commit:
         changed = [*_asked(root, "status", "--porcelain", "--untracked-files=normal"), *_hidden(root), *changed]
     return Environment(
@@ -65,14 +69,35 @@ def _hidden(root: Path) -> list[str]:
 
 
 def _injected() -> list[str]:
-    """Modules that every process of the suites imports at its start, from outside of Python's own folders.
-
-    A link in one of these belongs to them: Debian's leads to ``/etc``.
-    """
-    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    """Modules that every process of the suites imports at its start, from outside of Python's own folders."""
     found = [find_spec(name) for name in ("sitecustomize", "usercustomize")]
     files = [Path(spec.origin) for spec in found if spec is not None and spec.origin]
-    return [f"!! {file}" for file in files if not own.intersection((*file.parents, *file.resolve().parents))]
+    return [f"!! {file}" for file in files if not _is_pythons(file)]
+
+
+def _standing_in(root: Path) -> list[str]:
+    """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
+
+    A folder of ``PYTHONPATH`` may be relative to that of the runner, and to that of the suites.
+    """
+    own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = {Path(base, name).resolve() for name in ("", *named) for base in (Path.cwd(), root)} - own
+    foreign = sorted(str(folder) for folder in folders if not _is_pythons(folder))
+    others = [*map(str, own), *(entry for entry in sys.path if str(Path(entry).resolve()) not in foreign)]
+    found = [Path(folder, module.name) for folder in foreign for module in iter_modules([folder])]
+    return [f"!! {module}" for module in found if _is_importable(module.name, others)]
+
+
+def _is_importable(name: str, folders: list[str]) -> bool:
+    spec = PathFinder.find_spec(name, folders)
+    return name in sys.stdlib_module_names or (spec is not None and spec.loader is not None)
+
+
+def _is_pythons(path: Path) -> bool:
+    """Whether a file or folder lies among Python's own; a link there belongs to them: Debian's lead to ``/etc``."""
+    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    return bool(own.intersection((*path.parents, *path.resolve().parents)))
 
 
 def _variables() -> dict[str, str]:

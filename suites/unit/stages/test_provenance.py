@@ -174,6 +174,38 @@ def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
     assert take_environment(checkout).git_changes[-1] == f"!! {injected}"
 
 
+def test_modules_that_stand_in_for_others_are_changes(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one of Python, of an installed package, of the project; wherever a relative folder begins."""
+    for name in ("dataclasses", "pytest", "burstproof", "mine"):
+        (tmp_path / "evil").mkdir(exist_ok=True)
+        (tmp_path / "evil" / f"{name}.py").touch()
+    changes = tuple(f"!! {tmp_path / 'evil' / name}" for name in ("burstproof", "dataclasses", "pytest"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "evil"))
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["../evil", "impl", "."]))
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.chdir(tmp_path / "evil")
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+
+
+@pytest.mark.parametrize("paths", ["impl:.", ":impl", str(ROOT), ""])
+def test_the_projects_own_folders_on_the_path_are_no_change(
+    checkout: Path, paths: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", paths.replace(":", os.pathsep))
+    assert take_environment(checkout).git_changes == ()
+
+
+def test_variables_by_which_other_code_runs_are_in_the_record(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"PYTHONPATH": "impl:.", "LD_LIBRARY_PATH": "/x", "LD_AUDIT": "y", "BURSTPROOF_CUDA_DEVICE_ID": "2"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert given.items() <= take_environment(checkout).variables.items()
+
+
 def test_a_link_in_pythons_own_folder_is_no_change(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
