@@ -6,6 +6,8 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.metadata import distributions
@@ -52,6 +54,24 @@ def take_environment(root: Path) -> Environment:
         git_changes=tuple(changed[:_CHANGES_NAMED]),
         variables=_variables(),
     )
+
+
+def written_files(root: Path) -> Mapping[str, tuple[int, ...]]:
+    """What the file system says of each tracked file, so that an edit which is taken back shows."""
+    names = (_git(root, "ls-files", "-z") or "").split("\0")
+    found = {name: (root / name).lstat() for name in names if name and os.path.lexists(root / name)}
+    return {name: (one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in found.items()}
+
+
+def environment_since(root: Path, before: Environment, written: Mapping[str, tuple[int, ...]]) -> Environment:
+    """``before`` with what became of the checkout since :func:`written_files` said ``written``."""
+    now, files = take_environment(root), written_files(root)
+    changed = [*before.git_changes, *now.git_changes]
+    if now.git_commit != before.git_commit:
+        changed.append(f"commit {now.git_commit[:12] or 'none'} since the stage began")
+    touched = sorted(name for name in {*written, *files} if written.get(name) != files.get(name))
+    changed += [f"{name} written since the stage began" for name in touched]
+    return replace(before, git_dirty=bool(changed), git_changes=tuple(dict.fromkeys(changed))[:_CHANGES_NAMED])
 
 
 def _hidden(root: Path) -> list[str]:

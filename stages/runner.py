@@ -21,7 +21,7 @@ from reports.values.serialise import encode
 from stages.collected import Collection, read_collection, unaccounted, uncollected
 from stages.console import Console
 from stages.contention import contention_between, read_times
-from stages.environment import take_environment
+from stages.environment import environment_since, take_environment, written_files
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
@@ -127,7 +127,8 @@ class Runner:
     def _run_stage(self, stage: Stage, machine: FoundMachine, invocation: Invocation, asked: RunPlan) -> None:
         files, gate = self.folder.files(stage.name), machine.gates[stage.gate]
         earlier = go_on(files)
-        note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
+        written, environment = written_files(self.root), take_environment(self.root)
+        note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
         write_sealed(files.machine, encode(machine))
         self.console.stage_begins(stage, gate)
         progress = Progress(
@@ -139,19 +140,23 @@ class Runner:
             progress.look()
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
-        end = run_suites(
-            replace(stage, side_by_side=stage.side_by_side or stage.times_gpus_only),
-            self.root,
-            files,
-            gpu_free=asked.gpu_free,
-            plan=asked.plan,
-            tick=tick,
-            workers=self.workers,
-            lock=self.lock,
-            until_s=self.until_s,
-            first=self.first,
-            later=stage.gate if stage.times_gpus_only and gate.is_open else "",
-        )
+        try:
+            end = run_suites(
+                replace(stage, side_by_side=stage.side_by_side or stage.times_gpus_only),
+                self.root,
+                files,
+                gpu_free=asked.gpu_free,
+                plan=asked.plan,
+                tick=tick,
+                workers=self.workers,
+                lock=self.lock,
+                until_s=self.until_s,
+                first=self.first,
+                later=stage.gate if stage.times_gpus_only and gate.is_open else "",
+            )
+        finally:
+            environment = environment_since(self.root, environment, written)
+            note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)
         run = StageRun(

@@ -26,7 +26,7 @@ from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import encode
 from stages import environment, gating
 from stages.command import main
-from stages.environment import take_environment
+from stages.environment import environment_since, take_environment, written_files
 from stages.evidence import join_benchmarks
 from stages.plan import NO_GATE, Stage
 from stages.provenance import environment_of, note_invocation, read_invocations
@@ -247,6 +247,46 @@ def test_resuming_after_a_checkout_does_not_launder_a_dirty_run(checkout: Path) 
     assert commit[0] == "commit"
     assert commit[1][0] == f"{commit[1][1]} with local changes"
     assert "part1/conftest.py" in render(record)
+
+
+def test_an_edit_that_is_taken_back_before_the_stage_ends_is_a_change(checkout: Path) -> None:
+    """Whatever time the file says it was written at."""
+    source = (
+        "import os, pathlib\nFILE = pathlib.Path('part2/test_stage2.py')\n"
+        "def test_edit():\n    was, time_ns = FILE.read_bytes(), FILE.stat().st_mtime_ns\n"
+        "    FILE.write_bytes(b'')\n    FILE.write_bytes(was)\n    os.utime(FILE, ns=(time_ns, time_ns))\n"
+    )
+    (checkout / "part1" / "test_stage1.py").write_text(GOOD + source, encoding="utf-8")
+    git(checkout, "commit", "-qam", "edits")
+    main(["run", "--run", str(checkout / "run"), "stage1"], checkout, PLAN)
+    (found,) = read_invocations(RunFolder(checkout / "run"), ("stage1",))
+    assert found.environment.git_dirty
+    assert found.environment.git_changes == ("part2/test_stage2.py written since the stage began",)
+
+
+def test_what_changes_while_a_stage_runs_is_known_of_one_that_is_interrupted(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        (checkout / "conftest.py").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stages.runner.run_suites", interrupted)
+    main(["run", "--run", str(checkout / "run"), "stage1"], checkout, PLAN)
+    (found,) = read_invocations(RunFolder(checkout / "run"), ("stage1",))
+    assert found.environment.git_changes == ("conftest.py written since the stage began",)
+
+
+def test_a_commit_while_a_stage_runs_is_a_change(checkout: Path) -> None:
+    before, written = take_environment(checkout), written_files(checkout)
+    assert environment_since(checkout, before, written) == before
+    (checkout / "new").touch()
+    git(checkout, "add", "new")
+    git(checkout, "commit", "-qm", "second")
+    commit = git(checkout, "rev-parse", "HEAD")
+    found = environment_since(checkout, before, written)
+    assert found.git_commit == before.git_commit
+    assert found.git_changes == (f"commit {commit[:12]} since the stage began", "new written since the stage began")
 
 
 def test_a_whole_clean_run_may_be_quoted(checkout: Path) -> None:
