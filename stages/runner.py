@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
@@ -92,11 +93,13 @@ class Runner:
                 refuse_to_mix(self.folder, stage.name, environment, machine, stage.gate)
             write_sealed(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
+        shutil.rmtree(self.folder.compiled, ignore_errors=True)  # of a run that was killed
         try:
             for stage in due:
                 if time.monotonic() < self.until_s:
                     self._run_stage(stage, machine, invocation, asked)
         finally:
+            shutil.rmtree(self.folder.compiled, ignore_errors=True)
             try:
                 record = self._written(asked, machine)
             except KeyboardInterrupt:  # no second one comes: see end_in_order
