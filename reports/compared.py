@@ -255,8 +255,7 @@ def markdown(comparison: Comparison) -> str:
     bottom = [f"- {_cell(line)}" for line in finding_lines(comparison.findings, named=1)]
     differing = [name for name, _, _ in comparison.environment]
     if differing:
-        more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
-        bottom.append(f"- environment differs: {_cell(', '.join(differing[:4]))}{more}")
+        bottom.append(f"- environment differs: {_cell(units.first_of(differing, 4))}")
     room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 6)
     table = [] if not shown else ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"]
     table += [_markdown_row(row, own_reason(row, usual)) for row in shown[:room]]

@@ -15,6 +15,7 @@ import pytest
 
 from burstproof.errors import InputError
 from reports.values.serialise import decode
+from reports.values.units import first_of
 from stages.time_limit import limit_of
 
 _OWN = ("_pytest", "stages", "builtins")
@@ -141,7 +142,7 @@ def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
     counts = f"{len(collection.collected)} cases collected, {len(collection.deselected)} deselected, "
     counts += f"{len(cases)} reported"
     what = [("without a result", lost), ("never collected", added), ("reported twice", twice)]
-    return "; ".join([counts, *(f"{_first(names)} {words}" for words, names in what if names)])
+    return "; ".join([counts, *(f"{first_of(names, 1)} {words}" for words, names in what if names)])
 
 
 def uncollected(root: Path, suites: Sequence[str], collection: Collection, reported: Iterable[str]) -> tuple[str, ...]:
@@ -187,10 +188,6 @@ def _test_names(body: Sequence[ast.stmt]) -> list[str]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     functions = [node for node in body if isinstance(node, kinds) and node.name.startswith("test")]
     return [one.name for one in functions if not any("fixture" in ast.unparse(mark) for mark in one.decorator_list)]
-
-
-def _first(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _digest(collected: Sequence[str], deselected: Sequence[str]) -> str:

@@ -20,10 +20,10 @@ from stages.console import Console, closing, closing_part, explanation, listing,
 from stages.folder_lock import LOCK_NAME, hold
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
+from stages.pytest_command import MOST_WORKERS
 from stages.recovery import recover
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
-from stages.suite_process import MOST_WORKERS
 
 PROGRAM = "python -m stages"
 TO_BE_CONTINUED = 75

@@ -22,6 +22,7 @@ from reports.judge.verdict import case_verdict, exit_code, stage_verdict
 from reports.store import standing_of, targets_of
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
+from reports.values.units import first_of
 from stages.gating import GPU_FREE_REASON
 from stages.plan import Stage
 from stages.progress import Progress
@@ -202,11 +203,7 @@ def _not_passed(record: RunRecord) -> list[str]:
             texts = [f"{one.measurement}: {told(one.judgement)}" for one in bad]
             why = "; ".join(filter(None, [case.reason[:300], *texts]))
             found.setdefault((verdict.value, why), []).append(case.case)
-    return [f"  {verdict} {_and_more(cases)}: {why}" for (verdict, why), cases in found.items()]
-
-
-def _and_more(cases: Sequence[str]) -> str:
-    return f"{cases[0]} and {len(cases) - 1} more" if len(cases) > 1 else cases[0]
+    return [f"  {verdict} {first_of(cases, 1)}: {why}" for (verdict, why), cases in found.items()]
 
 
 def _table(record: RunRecord) -> list[str]:

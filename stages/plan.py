@@ -139,12 +139,12 @@ STAGES: tuple[Stage, ...] = (
 PLAN: tuple[Stage, ...] = (HARNESS, *STAGES)
 
 
-def stage_of(path: str, plan: tuple[Stage, ...] = PLAN) -> str | None:
+def stage_of(path: str) -> str | None:
     """Return the name of the stage whose suites hold ``path``, a node id or a file relative to the checkout."""
-    return _stage_of_file(path.split("::", 1)[0], plan)
+    return _stage_of_file(path.split("::", 1)[0])
 
 
 @cache
-def _stage_of_file(path: str, plan: tuple[Stage, ...]) -> str | None:
+def _stage_of_file(path: str) -> str | None:
     file = PurePosixPath(path)
-    return next((s.name for s in plan if any(file.is_relative_to(folder) for folder in s.suites)), None)
+    return next((s.name for s in PLAN if any(file.is_relative_to(folder) for folder in s.suites)), None)

@@ -28,10 +28,11 @@ from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
 from stages.progress import Progress, earlier_durations, keep_durations
 from stages.provenance import environment_of, note_invocation, note_judging, read_invocations
+from stages.pytest_command import MOST_WORKERS
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, utc_now, write_sealed
 from stages.sittings import FoundMachine, cut_off_stage, finished_stage, go_on, kept_machine, refuse_to_mix
-from stages.suite_process import MOST_WORKERS, SuiteEnd, run_suites
+from stages.suite_process import SuiteEnd, run_suites
 
 
 @dataclass(frozen=True)

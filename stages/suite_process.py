@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import math
-import os
-import re
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 
 from reports.values.record import NIGHTLY, THOROUGH
 from stages import supervisor
 from stages.collected import longest_limit_s, read_collection
-from stages.environment import IGNORED
 from stages.plan import Stage
-from stages.results import read_lines, reopen
+from stages.pytest_command import MOST_WORKERS, pytest_command, suite_environment
+from stages.pytest_log import NOTHING_RAN, describe_status
+from stages.results import CaseLines, read_lines, reopen
 from stages.run_folder import StageFiles
 from stages.time_limit import WATCHDOG_S
 
 TICK_S = 0.5
-MOST_WORKERS = 12
-"""Processes of a stage whose cases run side by side, unless told; each may hold a context on every GPU."""
-
 _GRACE_S = 10.0
 _MOST_DEATHS = 8
-_PLUGINS = ("xdist", "benchmark")
-_USAGE_ERROR, _NOTHING_RAN = 4, 5
-_FATAL = re.compile(r"Fatal Python error: (?P<what>[^\n]+)")
-_WATCHDOG = re.compile(r"Timeout \([\d:.]+\)!\nThread 0x")
-_HEADING = re.compile(r"^=+ (?P<name>.+?) =+$", re.MULTILINE)
-_PROBLEMS = {
-    2: "pytest was interrupted",
-    3: "pytest had an internal error",
-    _USAGE_ERROR: "pytest refused to start",
-    _NOTHING_RAN: "no case was collected",
-}
 
 
 @dataclass(frozen=True)
@@ -108,53 +90,122 @@ def run_suites(
         [*pytest_command(how, root, files, gpu_free=gpu_free, plan=plan, workers=workers), *more]
         for how, more in (processes if later else [(stage, options)])
     ]
-    continued = files.begun.is_file()
-    problems: list[str] = []
-    failed = False
-    while True:
-        status, problem = _run_once(commands[0], stage, root, files, deadline, tick, lock)
-        failed = failed or status == 1
-        if status == _NOTHING_RAN and len(commands) > 1:
-            problem = ""  # all that is left waits for the other process
-        lines = read_lines(files.results)
-        begun = {*(case.case for case in lines.cases), *lines.unfinished}
-        died_between = status < 0 and _cases_left(files, begun)
-        if lines.closed or lines.damage or not (lines.unfinished or died_between):
-            late = time.monotonic() > min(deadline, until_s)
-            if len(commands) == 1 or problem or lines.damage or late or not _cases_left(files, begun):
-                break
-            del commands[0]
-            _make_ready_for_another(files, begun)
-            continue
-        during = f" during {lines.unfinished[-1]}" if lines.unfinished else " between two cases"
-        problems.append(f"{problem or f'pytest ended with exit status {status}'}{during}")
-        problem = ""
-        if len(problems) > _MOST_DEATHS or time.monotonic() > deadline or not _cases_left(files, begun):
-            break
-        files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
-    if (problems or continued) and status == _NOTHING_RAN:
-        problem = ""
-    ended = time.monotonic()
-    died = files.begun.read_text(encoding="utf-8").splitlines() if files.begun.is_file() else []
-    in_order = lines.closed and not lines.damage and not problem
-    last_s = deadline - longest_limit_s(files.collected, 0.0) if in_order and plan == NIGHTLY else deadline
-    cut_off = ended > min(last_s, until_s) and _cases_left(files, {*(case.case for case in lines.cases), *died})
-    if cut_off and in_order:
-        limit = "--time-limit" if ended > until_s else f"the stage ({stage.time_limit_s:g} s)"
-        problem = f"the time of {limit} was over"
-    status = 1 if failed and status == 0 else status
-    return SuiteEnd(status, "; ".join([*problems, *filter(None, [problem])]), ended - began, cut_off)
+    attempts = _Attempts(
+        stage,
+        files,
+        commands,
+        lambda command: _run_once(command, stage, root, files, deadline, tick, lock),
+        deadline=deadline,
+        until_s=until_s,
+    )
+    while not attempts.is_over:
+        attempts.run_next()
+    return attempts.end(began, plan)
 
 
-def _make_ready_for_another(files: StageFiles, begun: set[str]) -> None:
-    """Let another process append to what one wrote that ended in order."""
-    files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
-    reopen(files.results, [])
-    files.set_aside(files.junit)
-    files.set_aside(files.benchmark)
+class _Attempts:
+    """The processes that run a stage's cases: one for each command, and another one after each that died on the way.
+
+    Parameters
+    ----------
+    stage : Stage
+    files : StageFiles
+    commands : list of list of str
+        What runs the cases; a second one those that wait for the process of the first.
+    run : callable
+        Runs a command to its end; returns its exit status, and what kept it from finishing.
+    deadline, until_s : float
+        On the monotonic clock, in seconds: when the stage has to end, and from when on no case begins.
+
+    Attributes
+    ----------
+    is_over : bool
+        Whether no case is left, or none may begin.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        files: StageFiles,
+        commands: list[list[str]],
+        run: Callable[[Sequence[str]], tuple[int, str]],
+        *,
+        deadline: float,
+        until_s: float,
+    ) -> None:
+        self.is_over = False
+        self._stage, self._files, self._commands, self._run = stage, files, commands, run
+        self._deadline, self._until_s = deadline, until_s
+        self._continued = files.begun.is_file()
+        self._deaths: list[str] = []
+        self._lines = CaseLines()
+        self._status, self._problem, self._failed = 0, "", False
+
+    def run_next(self) -> None:
+        """Run a process with the cases that none before it began, and make ready for another, if one has to follow."""
+        self._status, self._problem = self._run(self._commands[0])
+        self._failed = self._failed or self._status == 1
+        if self._status == NOTHING_RAN and len(self._commands) > 1:
+            self._problem = ""  # all that is left waits for the other process
+        self._lines = read_lines(self._files.results)
+        begun = {*(case.case for case in self._lines.cases), *self._lines.unfinished}
+        died = self._died(begun)
+        if died:
+            self._note_death()
+        self.is_over = self._is_last(died=died) or not _cases_left(self._files, begun)
+        if not self.is_over:
+            self._files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
+            if not died:
+                self._make_ready_for_another_command()
+
+    def _died(self, begun: set[str]) -> bool:
+        """Whether the process died during a case, or between two."""
+        if self._lines.closed or self._lines.damage:
+            return False
+        return bool(self._lines.unfinished) or (self._status < 0 and _cases_left(self._files, begun))
+
+    def _note_death(self) -> None:
+        during = f" during {self._lines.unfinished[-1]}" if self._lines.unfinished else " between two cases"
+        self._deaths.append(f"{self._problem or f'pytest ended with exit status {self._status}'}{during}")
+        self._problem = ""
+
+    def _is_last(self, *, died: bool) -> bool:
+        """Whether no process may follow the one that ended, even if cases are left."""
+        if died:
+            return len(self._deaths) > _MOST_DEATHS or time.monotonic() > self._deadline
+        late = time.monotonic() > min(self._deadline, self._until_s)
+        return len(self._commands) == 1 or late or bool(self._problem or self._lines.damage)
+
+    def _make_ready_for_another_command(self) -> None:
+        """Let another process append to what one wrote that ended in order."""
+        del self._commands[0]
+        reopen(self._files.results, [])
+        self._files.set_aside(self._files.junit)
+        self._files.set_aside(self._files.benchmark)
+
+    def end(self, began: float, plan: str) -> SuiteEnd:
+        """How the stage ended; ``began`` is on the monotonic clock, in seconds, ``plan`` one of ``PLAN_KINDS``."""
+        ended = time.monotonic()
+        nothing_ran = self._status == NOTHING_RAN and (self._deaths or self._continued)
+        problem = "" if nothing_ran else self._problem
+        in_order = self._lines.closed and not self._lines.damage and not problem
+        longest_s = longest_limit_s(self._files.collected, 0.0) if in_order and plan == NIGHTLY else 0.0
+        over = ended > min(self._deadline - longest_s, self._until_s)
+        cut_off = over and _cases_left(self._files, {*(case.case for case in self._lines.cases), *self._begun_before()})
+        if cut_off and in_order:
+            limit = "--time-limit" if ended > self._until_s else f"the stage ({self._stage.time_limit_s:g} s)"
+            problem = f"the time of {limit} was over"
+        status = 1 if self._failed and self._status == 0 else self._status
+        return SuiteEnd(status, "; ".join([*self._deaths, *filter(None, [problem])]), ended - began, cut_off)
+
+    def _begun_before(self) -> list[str]:
+        """The cases that processes of this sitting, or of one before it, began and others do not run."""
+        begun = self._files.begun
+        return begun.read_text(encoding="utf-8").splitlines() if begun.is_file() else []
 
 
 def _cases_left(files: StageFiles, begun: set[str]) -> bool:
+    """Whether a case was collected that has not begun."""
     collection = read_collection(files.collected)
     return collection is not None and not begun.issuperset({*collection.collected} - {*collection.deselected})
 
@@ -186,96 +237,6 @@ def _run_once(
         finally:
             _end(process)
     return process.returncode, problem or describe_status(process.returncode, files)
-
-
-def pytest_command(
-    stage: Stage, root: Path, files: StageFiles, *, gpu_free: bool, plan: str = THOROUGH, workers: int = MOST_WORKERS
-) -> list[str]:
-    """Return the command line that runs a stage's suites.
-
-    Options come from it and from the checkout's ``pyproject.toml`` alone, plugins are those that the suites need, and
-    conftest files those of the checkout.
-    """
-    command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
-    command += [f"--config-file={root / 'pyproject.toml'}", f"--rootdir={root}", f"--confcutdir={root}"]
-    command += ["--disable-plugin-autoload", *(part for name in _plugins() for part in ("-p", name))]
-    command += ["--continue-on-collection-errors", f"--bp-results={files.results}", f"--bp-plan={plan}"]
-    command += [f"--bp-collected={files.collected}", f"--bp-case-limit={stage.case_limit_s:g}"]
-    command += [f"--junitxml={files.junit}", f"--benchmark-json={files.benchmark}"]
-    command += ["--gpu-free"] if gpu_free else []
-    return [*command, *_spread(min(os.cpu_count() or 1, workers))] if stage.side_by_side else command
-
-
-def _plugins() -> list[str]:
-    """Return the plugins of other packages that the suites need, of those that are installed."""
-    installed = {entry.name for entry in entry_points(group="pytest11")}
-    return [name for name in _PLUGINS if name in installed]
-
-
-def _spread(workers: int) -> list[str]:
-    """Return the options that run cases in several processes; those marked with one ``xdist_group`` stay in one."""
-    if workers < 2 or find_spec("xdist") is None:
-        return []
-    return ["-n", str(workers), "--dist", "loadgroup"]
-
-
-def suite_environment(root: Path, compiled: Path) -> dict[str, str]:
-    """Return the environment of the process: this one, with both source roots first on the path.
-
-    Without pytest's variables, which add options and plugins or make the process somebody's worker, and without those
-    of the interpreter that alter what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors.
-    What Python compiles lies in ``compiled``, since files that lie beside the sources may be of other code. A process
-    that a signal kills leaves its stack in the log, at the end of the interpreter too.
-    """
-    paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name not in IGNORED}
-    own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": str(compiled.resolve())}
-    return {**kept, "PYTHONFAULTHANDLER": "1", **own}
-
-
-def describe_status(status: int, files: StageFiles) -> str:
-    """Return what an exit status and the log say went wrong; passed (0) and failed (1) alone say nothing.
-
-    A process that died after it wrote its JUnit file had run all its cases. Processes in which cases run side by side
-    have no exit status of their own here: what is known of their end is what the interpreter left in the log.
-    """
-    if not files.log.is_file():
-        return f"{files.log.name} was removed while the stage ran"
-    if status in (0, 1):
-        return _death_in(files.log)
-    if status < 0:
-        try:
-            name = signal.Signals(-status).name
-        except ValueError:
-            name = "unknown"
-        when = " after its last case, with every result kept" if files.junit.is_file() else ""
-        return f"pytest died of signal {-status} ({name}){when}"
-    problem = _PROBLEMS.get(status, f"pytest ended with exit status {status}")
-    return f"{problem}: {_last_words(files.log)}" if status in (3, _USAGE_ERROR) else problem
-
-
-def _death_in(log: Path) -> str:
-    """What the log says of a process that died beside pytest; what failed cases printed lies between the headings."""
-    text = _said(log)
-    headings = list(_HEADING.finditer(text))
-    reports = [heading for heading in headings if heading["name"] in ("FAILURES", "ERRORS")]
-    if reports:
-        text = text[: reports[0].start()] + text[headings[-1].end() :]
-    if _WATCHDOG.search(text):
-        return f"a case overran its time limit and could not be interrupted; its stack is in {log.name}"
-    found = _FATAL.search(text)
-    return f"a process that ran cases died: {found['what']}; its stack is in {log.name}" if found else ""
-
-
-def _said(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace")
-
-
-def _last_words(log: Path) -> str:
-    lines = [line.strip() for line in _said(log).splitlines()]
-    said = [line for line in lines if line.startswith(("ERROR:", "INTERNALERROR>"))] or [line for line in lines if line]
-    said = [line.removeprefix("INTERNALERROR>").strip() for line in said]
-    return " ".join(said[-3:])[:500] or "it printed nothing"
 
 
 def _wait(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ _HELD_BACK = set(clock_reason_words(THROTTLING & ~ClockReason.SW_POWER_CAP))
 
 _NO_TIME = "is no time like 2026-11-20T22:14:03Z"
 _SAMPLE_NOISE = 1e-6
-"""What a value may lie outside its samples by, as a fraction: it may be a mean of equal ones."""
+"""What a value may lie outside its samples by, as a fraction of the largest: it may be a mean of equal ones."""
 
 
 def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str, ...]:
@@ -194,18 +193,9 @@ def _judging(record: RunRecord, targets: Sequence[Target] | None, problem: str) 
 def _samples(record: RunRecord) -> Iterator[str]:
     if record.thinned_from:
         yield f"its samples were thinned; quote the whole record: {record.thinned_from}"
-    apart = [m.name for m in record.measurements if not _agrees(m)]
+    apart = [m.name for m in record.measurements if not m.is_among_samples(_SAMPLE_NOISE)]
     if apart:
         yield f"{units.counted(len(apart), 'value')} outside the range of the samples: {_first(apart)}"
-
-
-def _agrees(measurement: Measurement) -> bool:
-    """Whether a value lies among its samples; one without either has nothing to disagree with."""
-    samples = [sample for sample in measurement.samples if math.isfinite(sample)]
-    if measurement.figure is None or not samples:
-        return True
-    slack = _SAMPLE_NOISE * max(map(abs, samples))
-    return min(samples) - slack <= measurement.figure <= max(samples) + slack
 
 
 def _floors(record: RunRecord) -> Iterator[str]:
@@ -282,6 +272,4 @@ def _figures(judgement: Judgement, *, thinned: bool) -> tuple[str | None, ...]:
 
 
 def _first(texts: Sequence[str]) -> str:
-    once = tuple(dict.fromkeys(texts))
-    more = f" and {len(once) - _NAMED} more" if len(once) > _NAMED else ""
-    return ", ".join(once[:_NAMED]) + more
+    return units.first_of(tuple(dict.fromkeys(texts)), _NAMED)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from reports.judge.bases import settled
 from reports.judge.targets import later_goals, load_targets
-from reports.judge.verdict import WORST_FIRST, missed_by
+from reports.judge.verdict import OUTCOME_VERDICTS, WORST_FIRST, missed_by
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, Judgement
 from reports.values.measurement import Outcome, Verdict
@@ -22,12 +22,6 @@ _AT_LEAST = re.compile(rf"misses >.* by (?P<share>{_NUMBER}) %$")
 _BY = re.compile(rf" by (?P<much>{_NUMBER} %|a factor of {_NUMBER})$")
 _WORDS = {Verdict.FAIL: "missed", Verdict.ERROR: "not judged", Verdict.AMBIGUOUS: "ambiguous"}
 _KINDS = ((True, "goal", ""), (False, "target", " of the notes"))
-_OUTCOMES = {
-    Outcome.PASSED: Verdict.PASS,
-    Outcome.FAILED: Verdict.FAIL,
-    Outcome.SKIPPED: Verdict.SKIPPED,
-    Outcome.ERROR: Verdict.ERROR,
-}
 Counts = tuple[tuple[Verdict, str], ...]
 """Numbers in words, each with the verdict whose look it has."""
 
@@ -108,7 +102,7 @@ def stage_counts(record: RunRecord, stage: str, decided: Iterable[Decided]) -> t
     """How the cases of a stage ended, and what is wrong with their figures; a goal counts where its worst figure is."""
     cases = [case for case in record.cases if case.stage == stage]
     outcomes, names = [case.outcome for case in cases], {case.case for case in cases}
-    ended = tuple((_OUTCOMES[one], f"{outcomes.count(one)} {one.value}") for one in Outcome if one in outcomes)
+    ended = tuple((OUTCOME_VERDICTS[one], f"{outcomes.count(one)} {one.value}") for one in Outcome if one in outcomes)
     impossible = sum(not one.target and one.case in names for one in record.judgements)
     more = ((Verdict.ERROR, f"{units.counted(impossible, 'figure')} missing or impossible"),) if impossible else ()
     return ended, (*target_counts(one for one in decided if one.case in names), *more)

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SLOWDOWN = 1.05
-SAMPLES = 20
+SAMPLES = (20, 60)
+"""Lengths of series for the comparison within a run; between runs each run has the first of them."""
+
 RUNS = 5
+FIGURES = 300
+"""Of a page."""
+
 _SEED = 14
 
 Shape = Callable[[np.random.Generator, int], "NDArray[np.float64]"]
@@ -104,32 +109,30 @@ SESSIONS = ((RUNS, 0.01), (RUNS, 0.02), (9, 0.02))
 """Runs a side, and the standard deviation of a run's own offset, which its samples do not show."""
 
 
-def measure_rates(tries: int, samples: Sequence[int] = (SAMPLES, 3 * SAMPLES)) -> tuple[Rates, ...]:
+def measure_rates(tries: int) -> tuple[Rates, ...]:
     """Simulate ``tries`` comparisons of each kind, the same ones at every call.
 
     Parameters
     ----------
     tries : int
         A/A comparisons, and comparisons with a slowdown, of each shape.
-    samples : sequence of int
-        Lengths of series for the comparison within a run; between runs each run has the first of them.
     """
     rates = [
         _rates(f"within a run, {count} samples", name, tries, _within(shape, count))
-        for count in samples
+        for count in SAMPLES
         for name, shape in SHAPES.items()
     ]
     for runs, offset in SESSIONS:
         level = f"{runs} runs a side, offset {offset:.0%}"
         rates += [
-            _rates(level, name, tries, _between(shape, samples[0], runs, offset)) for name, shape in SHAPES.items()
+            _rates(level, name, tries, _between(shape, SAMPLES[0], runs, offset)) for name, shape in SHAPES.items()
         ]
-    drifting = _between(_normal, samples[0], RUNS, SESSIONS[0][1], session=0.1)
+    drifting = _between(_normal, SAMPLES[0], RUNS, SESSIONS[0][1], session=0.1)
     return (*rates, _rates(f"{RUNS} runs a side, session drifts by 10 %", "normal", tries, drifting))
 
 
-def measure_page(tries: int, figures: int = 300, noisy: int = 0) -> Rates:
-    """Simulate pages of many figures, one of them slower, to see what the correction for many tests costs.
+def measure_page(tries: int, noisy: int = 0) -> Rates:
+    """Simulate pages of ``FIGURES`` figures, one of them slower, to see what the correction for many tests costs.
 
     From run to run a figure varies by 1 %, the last ``noisy`` ones by 3 %.
 
@@ -137,10 +140,10 @@ def measure_page(tries: int, figures: int = 300, noisy: int = 0) -> Rates:
     figure is confirmed.
     """
     draw = np.random.default_rng(_SEED)
-    offset = np.where(np.arange(figures) < figures - noisy, 1.0, 3.0)[:, None] * SESSIONS[0][1]
+    offset = np.where(np.arange(FIGURES) < FIGURES - noisy, 1.0, 3.0)[:, None] * SESSIONS[0][1]
     alarms = found = 0
     for _ in range(tries):
-        levels = 1.0 + offset * draw.standard_normal((figures, 2 * RUNS))
+        levels = 1.0 + offset * draw.standard_normal((FIGURES, 2 * RUNS))
         levels[0, 1::2] *= SLOWDOWN
         taken = [list(enumerate(row.tolist())) for row in levels]
         page = [runs_difference(row[0::2], row[1::2]) for row in taken]
@@ -149,7 +152,7 @@ def measure_page(tries: int, figures: int = 300, noisy: int = 0) -> Rates:
         found += slower[0]
         alarms += any(slower[1:]) or any(faster)
     more = f", of {noisy} figures 3%" if noisy else ""
-    level = f"page of {figures} figures, {RUNS} runs a side, offset {SESSIONS[0][1]:.0%}{more}"
+    level = f"page of {FIGURES} figures, {RUNS} runs a side, offset {SESSIONS[0][1]:.0%}{more}"
     return Rates(level, "normal", alarms / tries, found / tries, math.nan, math.nan, math.nan)
 
 

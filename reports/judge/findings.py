@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.direction import lower_is_better
-from reports.judge.pairing import Figure, Key, samples_of, titled, words
+from reports.judge.pairing import Figure, Key, titled, words
 from reports.judge.verdict import case_verdict, worst
 from reports.values import units
 from reports.values.machine import Machine
-from reports.values.measurement import Measurement, Verdict
+from reports.values.measurement import Verdict
 from reports.values.provenance import facts
 from reports.values.record import RunRecord
 
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 _GOOD = (Verdict.PASS, Verdict.MARGINAL)
 _ROUNDING = 1e-3
+"""What a value may lie outside its samples by, as a fraction of the largest: samples are kept with rounding."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,12 @@ def _unpaired(old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]) -> Iterabl
 
 def _doubtful(old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]) -> Iterable[Finding]:
     for key, figure in fresh.items():
-        if _disagrees(figure.measurement):
+        if not figure.measurement.is_among_samples(_ROUNDING):
             yield Finding("value and samples disagree", f"{titled(key)} of the new run")
         if key not in old:
             continue
         before, after = old[key].measurement, figure.measurement
-        if _disagrees(before):
+        if not before.is_among_samples(_ROUNDING):
             yield Finding("value and samples disagree", f"{titled(key)} of the old run")
         if units.dimension(before.unit) != units.dimension(after.unit):
             yield Finding("unit changed", f"{titled(key)}: {before.unit} → {after.unit}")
@@ -139,15 +139,6 @@ def _doubtful(old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]) -> Iterabl
             yield Finding("zero in one run", f"{titled(key)}: {texts[0]} → {texts[1]}")
         elif lower_is_better(before) is None and old[key].centre != figure.centre:
             yield Finding("no direction", f"{titled(key)} in {before.unit}: nothing says which way is better")
-
-
-def _disagrees(measurement: Measurement) -> bool:
-    """Whether the value lies outside its samples, which are kept with rounding."""
-    samples, value = samples_of(measurement), measurement.value
-    if not measurement.samples or not samples or value is None or not math.isfinite(value):
-        return False
-    slack = _ROUNDING * max(abs(min(samples)), abs(max(samples)))
-    return not min(samples) - slack <= value <= max(samples) + slack
 
 
 def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Finding]:

@@ -18,9 +18,9 @@ from reports.judge.targets import (
     load_targets,
     meets,
 )
-from reports.judge.verdict import WORST_FIRST
+from reports.judge.verdict import FLOOR_CONDITION, WORST_FIRST, higher_is_better
 from reports.values import units
-from reports.values.judgement import JudgedMeasurement, ReasonCode
+from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import RunRecord
 
@@ -285,7 +285,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from=HERE), value
     failed = doubts.about(decided.case, measurement)
     without_base = decided.judgement.reason_code is ReasonCode.BASE_IMPOSSIBLE
-    floor = units.converted(measurement.number("floor"), measurement.unit, target.unit)
+    floor = _floor(decided.judgement, measurement, target)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
         row,
@@ -301,9 +301,16 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
     )
 
 
+def _floor(judgement: Judgement, measurement: Measurement, target: Target) -> float | None:
+    """The floor that was judged with, which may be the target's own; of records without limits the measured one."""
+    if judgement.limits and judgement.limits.floor is not None:
+        return units.converted(judgement.limits.floor, judgement.unit, target.unit)
+    return units.converted(measurement.number(FLOOR_CONDITION), measurement.unit, target.unit)
+
+
 def _share(value: float, floor: float, target: Target) -> str:
     """How much of what the hardware allows was reached, below 100 % for times and for rates."""
-    reached = value / floor if math.isfinite(target.low) and floor else floor / value
+    reached = value / floor if floor and higher_is_better(target.unit, target) else floor / value
     return f"{100.0 * reached:.0f} %"
 
 

@@ -131,8 +131,8 @@ def _narrowed(record: RunRecord) -> list[str]:
     """What something other than the plan left out, said before everything else."""
     gone = [case for stage in record.stages for case in stage.deselected]
     collected = sum(stage.collected for stage in record.stages)
-    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {gone[0]}{more}"] if gone else []
+    named = units.first_of(gone, 1)
+    return [f"a narrowed run: {len(gone)} of {collected} cases were left out: {named}"] if gone else []
 
 
 def _found(summary: Summary) -> Iterable[str]:
@@ -211,5 +211,4 @@ def _remarks(record: RunRecord) -> Iterable[str]:
 
 
 def _few(texts: Sequence[str]) -> str:
-    rest = f", and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return ", ".join(texts[:_SHOWN]) + rest
+    return units.first_of(texts, _SHOWN)

@@ -43,7 +43,7 @@ class Row:
 
 
 @cache
-def thermometer_rows(path: Path = _FILE) -> tuple[Row, ...]:
+def thermometer_rows() -> tuple[Row, ...]:
     """The rows of ``thermometer.toml``.
 
     Raises
@@ -51,8 +51,8 @@ def thermometer_rows(path: Path = _FILE) -> tuple[Row, ...]:
     InputError
         Naming the row and the key that is unknown, missing or of the wrong type.
     """
-    document = tomllib.loads(path.read_text(encoding="utf-8"))
-    return tuple(decode(Row, row, f"{path.name}: row {number}") for number, row in enumerate(document["row"], 1))
+    document = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return tuple(decode(Row, row, f"{_FILE.name}: row {number}") for number, row in enumerate(document["row"], 1))
 
 
 def thermometer_kind(measurement: Measurement) -> Kind | None:

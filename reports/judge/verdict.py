@@ -28,12 +28,13 @@ FLOOR_NOISE = 0.01
 WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.MARGINAL, Verdict.PASS, Verdict.SKIPPED)
 """FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good."""
 
-_OUTCOMES = {
+OUTCOME_VERDICTS = {
     Outcome.PASSED: Verdict.PASS,
     Outcome.FAILED: Verdict.FAIL,
     Outcome.SKIPPED: Verdict.SKIPPED,
     Outcome.ERROR: Verdict.ERROR,
 }
+"""What the outcome of a case is as a verdict; its figures may make that worse."""
 
 
 class _Side(Enum):
@@ -122,7 +123,7 @@ def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> V
     """Verdict of a case: its outcome, its judgements, and a FAIL for each figure it promised and did not give."""
     own = [judged.judgement.verdict for judged in judgements if judged.case == case.case]
     missing = [Verdict.FAIL for measurement in case.measurements if isinstance(_figure(measurement), Judgement)]
-    return worst([_OUTCOMES[case.outcome], *own, *missing])
+    return worst([OUTCOME_VERDICTS[case.outcome], *own, *missing])
 
 
 def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
@@ -236,11 +237,14 @@ def _floor(measurement: Measurement, target: Target | None) -> float | None:
         floors.append(units.convert(own, measurement.unit, unit))
     if not floors:
         return None
-    return min(floors) if _higher_is_better(unit, target) else max(floors)
+    return min(floors) if higher_is_better(unit, target) else max(floors)
 
 
-def _higher_is_better(unit: str, target: Target | None) -> bool:
-    """Whether a floor is the greatest figure: of rates, and of shares and ratios whose target is a lower limit."""
+def higher_is_better(unit: str, target: Target | None) -> bool:
+    """Whether more is better, so that a floor is the greatest figure.
+
+    It is of rates, and of shares and ratios whose target is a lower limit alone.
+    """
     lower = units.lower_is_better(unit)
     if lower is None and target is not None:
         return math.isfinite(target.low) and not math.isfinite(target.high)
@@ -257,7 +261,7 @@ def _interval(measurement: Measurement, scale: float) -> Interval | None:
 def _decide(
     value: float, interval: Interval | None, target: Target | None, floor: float | None, unit: str
 ) -> tuple[Verdict, ReasonCode, str]:
-    if floor is not None and _is_beyond(value, floor, _higher_is_better(unit, target)):
+    if floor is not None and _is_beyond(value, floor, higher=higher_is_better(unit, target)):
         text = f"{units.shown(value, unit)} is better than the floor of {units.shown(floor, unit)}: measured wrongly"
         return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, text
     if target is None:
@@ -278,14 +282,14 @@ def _decide(
     return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
 
 
-def _is_beyond(value: float, floor: float, higher_is_better: bool) -> bool:
-    """Whether no hardware can be that good."""
-    return value > floor * (1.0 + FLOOR_NOISE) if higher_is_better else value < floor * (1.0 - FLOOR_NOISE)
+def _is_beyond(value: float, floor: float, *, higher: bool) -> bool:
+    """Whether no hardware can be that good; ``higher`` says whether more is better."""
+    return value > floor * (1.0 + FLOOR_NOISE) if higher else value < floor * (1.0 - FLOOR_NOISE)
 
 
 def _is_near(value: float, floor: float, target: Target) -> bool:
     """Whether the figure is within the target's factor of its floor, so that hardly anything is left to gain."""
-    factor = value / floor if not _higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
+    factor = value / floor if not higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
     return factor <= target.near_floor
 
 
@@ -310,9 +314,9 @@ def _by(value: float, target: Target) -> str:
 
 
 def missed_by(value: float, low: float, high: float) -> str:
-    """By how much ``value`` is beyond a bound: the share of the bound that it lies above or below it, or the factor.
+    """How far ``value`` misses its bound: a percentage of the bound below a factor of two, else the factor.
 
-    A share below a factor of two, ``29.3 %`` for 1.344 against 1.9 at least; empty where there is neither.
+    ``29.3 %`` for 1.344 against at least 1.9; empty if either is not positive.
     """
     bound = high if value >= high else low
     if bound <= 0.0 or value <= 0.0:

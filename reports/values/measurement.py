@@ -95,6 +95,17 @@ class Measurement:
         """The value, or ``None`` where it is missing, NaN or infinite."""
         return self.value if self.value is not None and math.isfinite(self.value) else None
 
+    def is_among_samples(self, slack: float) -> bool:
+        """Whether the value lies in the range of the finite samples, or beyond by ``slack`` of the largest at most.
+
+        ``True`` without value or samples: nothing disagrees.
+        """
+        samples = [sample for sample in self.samples if math.isfinite(sample)]
+        if self.figure is None or not samples:
+            return True
+        most = slack * max(map(abs, samples))
+        return min(samples) - most <= self.figure <= max(samples) + most
+
     def in_unit(self, unit: str) -> float | None:
         """The figure in ``unit``; ``None`` without one, or where the measurement has another dimension."""
         return units.converted(self.value, self.unit, unit)

@@ -169,6 +169,12 @@ def listed(texts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
 
 
+def first_of(texts: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``: the first ``most`` of ``texts``, and how many others there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
 def scalar_text(value: object) -> str:
     """A condition or telemetry value for people."""
     if isinstance(value, bool):

@@ -27,7 +27,6 @@ _IN_FORCE_IF_SET = ("gpu_min_neurons", "gpu_min_firing_rate")
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 NOTES = [ROOT / f"{name}.md" for name in ("CONTRIBUTING", "CHANGELOG", "SECURITY")]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FOLDERS = ("impl", "hardware", "stages", "suites", "reports", "docs", ".ci", ".github")
 MODULE_FOLDERS = (
     "",
     *(f"impl/burstproof{room}" for room in ("", "/engine", "/engine/cuda", "/engine/wgpu", "/tensor")),

@@ -59,6 +59,13 @@ def test_the_command_prints_the_report(tmp_path: Path, capsys: pytest.CaptureFix
     assert [line.split()[0] for line in lines] == ["scale.cu", "kernel", "scale"] * 2
 
 
+def test_a_capability_that_no_device_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scale.cu"
+    file.write_text(SCALE)
+    assert main(["compile", str(file), "--capability", "6.0"]) == 3
+    assert "--capability: unknown capability (got '6.0'; allowed: 7.0" in capsys.readouterr().err
+
+
 @needs_tools
 def test_the_oldest_capability_is_built_or_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """CUDA 12 builds 7.0, whose machine code nvdisasm does not read; the tools of CUDA 13 do not build it any more."""

@@ -32,7 +32,7 @@ os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 import pytest
 
 from suites.support.parity.failing import SAID, Seam, planted, ring
-from suites.support.parity.train_checks import runs_differ
+from suites.support.parity.batch_checks import runs_differ
 
 pytestmark = pytest.mark.requirement("BE-15")
 

@@ -286,7 +286,7 @@ def test_a_run_gives_spikes_potentials_statistics_and_a_picture(tmp_path: Path) 
     found = bp.statistics(recording)
     assert (found["rest"].firings, found["first"].rate, found.firings) == (6, 0.5, 9)
     assert "rest" in str(found)
-    with pytest.raises(KeyError):
+    with pytest.raises(InputError, match=r"no area of this name .*first, rest"):
         found["nowhere"]
     picture = bp.raster(recording, tmp_path / "x.svg", title="chain")
     assert ElementTree.parse(picture).getroot().findtext("{http://www.w3.org/2000/svg}title") == "chain"

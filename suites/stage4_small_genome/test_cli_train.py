@@ -82,7 +82,7 @@ def test_own_text(capsys, tmp_path) -> None:
         (b"a" * 9000, [], "9000 times the character 'a'"),
         (b"\xff\xfe" * 900, [], "cannot be read"),
         (None, [], "cannot be read"),
-        (b"ab" * 900, ["--heads", "3"], "multiple of 8 and of the heads"),
+        (b"ab" * 900, ["--heads", "3"], "Take a width of 48, or other heads"),
     ],
     ids=["short", "one character", "not text", "no file", "heads"],
 )

@@ -7,8 +7,8 @@ import pytest
 
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import encode_id
 from burstproof.network.features import AreaFeatures, Modulator, ModulatorKind, RuleFeatures
-from burstproof.network.grow.blueprint import encode_id
 from burstproof.network.model import Network
 from burstproof.network.schema import UNLIMITED_FIRES
 from suites.support.networks.feature_genomes import LEARNING, MODULATORS, Keys, grown, parse, tree_of

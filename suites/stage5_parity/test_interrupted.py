@@ -11,27 +11,27 @@ from burstproof.engine.protocol import Engine
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Network
 from suites.support.parity import backends
-from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.interrupted import BATCH, interruption_differs
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 
-MIX = replace(next(mix for mix in MIXES if mix.name == "integers"), bursts=6 * TRAIN)
+MIX = replace(next(mix for mix in MIXES if mix.name == "integers"), bursts=6 * BATCH)
 CHOSEN = ("reference", "cpu, 1 thread", "cpu, 2 threads", "cpu, 2 shards", "cuda, graphs, block 256", "wgpu")
 
 
-def _in_short_trains(backend: backends.Backend) -> backends.Backend:
-    cuda, wgpu = CudaOptions(batch_length=TRAIN), WgpuOptions(batch_length=TRAIN)
+def _in_short_batches(backend: backends.Backend) -> backends.Backend:
+    cuda, wgpu = CudaOptions(batch_length=BATCH), WgpuOptions(batch_length=BATCH)
     return replace(backend, cuda=backend.cuda and cuda, wgpu=backend.wgpu and wgpu)
 
 
 @pytest.mark.parametrize("backend", [case for case in backends.ALL if case.id in CHOSEN])
 def test_an_interrupted_run_goes_on(backend: backends.Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """The state after what raised is that of the burst count, and the next run ends as one that was never stopped."""
-    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", TRAIN)
+    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", BATCH)
 
     def create(network: Network, options: EngineOptions) -> Engine:
-        return _in_short_trains(backend).create(network, options)
+        return _in_short_batches(backend).create(network, options)
 
     assert interruption_differs(MIX, create) == []
 

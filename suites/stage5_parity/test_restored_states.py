@@ -12,7 +12,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity import backends
-from suites.support.parity.train_checks import recordings_differ, second_state_differs
+from suites.support.parity.batch_checks import recordings_differ, second_state_differs
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-17", "ST-5")
 

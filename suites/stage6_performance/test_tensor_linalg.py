@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.requirement("TO-4", "ST-6")]
 
 SIZES = (128, 256, 512, 1024, 2048, 4096)
 LARGEST = 4096
-LARGEST_BLAS = 2048
 LARGEST_NAIVE = 1024
 RULE = Rule(warmup=2, min_samples=10, max_samples=50, max_seconds=0.15, relative_noise=0.02)
 BLAS_RULE = Rule(warmup=1, min_samples=3, max_samples=30, max_seconds=0.2, relative_noise=0.05)

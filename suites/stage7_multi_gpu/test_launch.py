@@ -32,6 +32,16 @@ def test_a_launcher_of_another_mpi_is_told(tmp_path: Path) -> None:
     assert "the launcher and the MPI library do not belong together (got '2 ranks started, 1 seen')" in done.stderr
 
 
+@pytest.mark.skipif(bool(mpi_door.why_not()), reason=mpi_door.why_not() or "MPI is here")
+def test_ranks_that_no_launcher_started_are_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "burstproof", "run", str(GENOME), "--bursts", "2", "--mpi", "on"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=mpi_door.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 3
+    assert "no launcher started several ranks (got '1 rank'). Start with mpiexec -n RANKS" in done.stderr
+
+
 def _ended(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """A Python program that stands guard, run to its end."""
     command = [sys.executable, "-c", program, *arguments]

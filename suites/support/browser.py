@@ -150,11 +150,6 @@ class Browser:
         answer = self.ask("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, preferCSSPageSize=True)
         return base64.b64decode(str(answer["data"]))
 
-    def screenshot(self, path: Path, *, whole: bool = False) -> None:
-        """Save what is seen, or the whole page, as a PNG."""
-        answer = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(str(answer["data"])))
-
     def axe(self, script: Path, rules: Sequence[str] = ()) -> list[str]:
         """What axe-core finds wrong in what is shown: the rule, and the first elements that break it.
 

@@ -10,6 +10,8 @@ import numpy.typing as npt
 from burstproof.analysis.recording import RunRecording, firings_in
 from burstproof.analysis.text import printable, table
 from burstproof.engine.state import Recording
+from burstproof.errors import InputError
+from burstproof.network.cortical_ids import readable_id
 from burstproof.network.model import Network
 
 TABLE_WIDTH = 80
@@ -54,7 +56,7 @@ class Statistics:
     ----------
     bursts, firings : int
     areas : tuple of AreaActivity
-        By area index; ``statistics["name"]`` is the one of that name or cortical id.
+        By area index; ``statistics["name"]`` is the one of that name or cortical id, else an ``InputError``.
     """
 
     bursts: int
@@ -64,7 +66,13 @@ class Statistics:
     def __getitem__(self, area: str) -> AreaActivity:
         found = [one for one in self.areas if area in (one.name, one.cortical_id) and area]
         if len(found) != 1:
-            raise KeyError(area)
+            raise InputError(
+                "several areas of this name" if found else "no area of this name that has neurons",
+                where="statistics",
+                got=area,
+                allowed=", ".join(one.name or one.cortical_id for one in self.areas),
+                cure="Take the cortical id of one of them" if found else None,
+            )
         return found[0]
 
     def __str__(self) -> str:
@@ -163,7 +171,8 @@ def activity_table(areas: tuple[AreaActivity, ...], *, every_area: bool = False)
         for area in shown
     ]
     taken = sum(max(map(len, column)) + 2 for column in zip(header[1:], *figures, strict=True))
-    names = (printable(area.name or str(area.index), max(8, TABLE_WIDTH - taken)) for area in shown)
+    labels = (area.name or readable_id(area.cortical_id) or str(area.index) for area in shown)
+    names = (printable(label, max(8, TABLE_WIDTH - taken)) for label in labels)
     text = table(header, [(name, *rest) for name, rest in zip(names, figures, strict=True)], left=2)
     silent = len(areas) - len(shown)
     return f"{text}\n{silent} more area{'s' if silent != 1 else ''} did not fire" if silent else text

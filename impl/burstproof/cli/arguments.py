@@ -66,7 +66,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,6})?)([KM]?)", text.strip(), re.IGNORECASE)
     size = Decimal(found[1]) * {"": 1, "K": 10**3, "M": 10**6}[found[2].upper()] if found else Decimal(0)
     if size < 1 or size != int(size):
-        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no size; write 2000, 20K or 1.5M")
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no size; write 20000, 20K or 1.5M")
     return int(size)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from burstproof.compile.numba_cubin import Capability, Image, refusal
-from burstproof.compile.resources import KernelReport, report_of, table_of
+from burstproof.compile.resources import MULTIPROCESSORS, KernelReport, report_of, table_of
 from burstproof.compile.source import CudaSource, SourceOptions
-from burstproof.errors import BackendUnavailableError, ExitCode, InputError
+from burstproof.errors import BackendUnavailableError, EnvironmentInvalidError, ExitCode, InputError
 from burstproof.network.files.atomic import write_atomically
 from burstproof.network.files.paths import check_output
 
@@ -77,6 +77,10 @@ def _capability(text: str) -> Capability:
     if found is None:
         raise InputError("not a compute capability", where="--capability", got=text, allowed="such as 9.0")
     capability = int(found[1]), int(found[2])
+    if capability not in MULTIPROCESSORS:
+        known = ", ".join(f"{major}.{minor}" for major, minor in sorted(MULTIPROCESSORS))
+        cure = "Choose a capability that the installed compiler knows"
+        raise EnvironmentInvalidError("unknown capability", where="--capability", got=text, allowed=known, cure=cure)
     refused = refusal(capability, "--capability")
     if refused is not None:
         raise refused

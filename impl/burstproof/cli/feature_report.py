@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.state import Recording
+from burstproof.network.cortical_ids import readable_id
 from burstproof.network.features import FIRST_MEMORY_ID, AreaFeatures, MemoryArea, MemoryChange, Modulator
-from burstproof.network.grow.blueprint import readable_id
 from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
 

@@ -107,7 +107,7 @@ def as_text(document: dict[str, Any], *, every_area: bool) -> str:
         (source["kind"], f"{source['path']}: {sizes}"),
         (
             "not taken",
-            f"what a genome inside the file says of {_INSIDE}; --apply-flags takes it" if tables_only else "",
+            f"what a genome inside the file would say of {_INSIDE}; --apply-flags takes it" if tables_only else "",
         ),
         ("backend", f"{backend['backend']}: {backend['reason']}" + (document["launch"] and f"; {document['launch']}")),
         ("fallback", backend["fallback"]),

@@ -13,6 +13,7 @@ from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, Sy
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import Profile
 from burstproof.network.synthetic.kinds import DEFAULT_RATE, MICROCIRCUIT
+from burstproof.network.synthetic.microcircuit import microcircuit_spec
 
 _KEYS = {
     "backend": "compute.backend",
@@ -71,6 +72,6 @@ def expected_rate(options: argparse.Namespace) -> float | None:
     """The firing rate that was asked for, else that with which a synthetic network is made, if there is one."""
     asked: float | None = getattr(options, "firing_rate", None)
     made: float | None = getattr(options, "rate", None)
-    if getattr(options, "synthetic", None) is not None and made is None and options.kind != MICROCIRCUIT:
-        made = DEFAULT_RATE
+    if getattr(options, "synthetic", None) is not None and made is None:
+        made = microcircuit_spec().initial_firing if options.kind == MICROCIRCUIT else DEFAULT_RATE
     return made if asked is None else asked

@@ -71,7 +71,7 @@ class Entry:
             parse_parameters(self.parameters)
 
     @classmethod
-    def of_numba(cls, function: Callable[..., None], signature: Signature, block: int = 256) -> Entry:
+    def of_numba(cls, function: Callable[..., None], signature: Signature) -> Entry:
         """A Python function for numba as an entry.
 
         Parameters
@@ -80,13 +80,11 @@ class Entry:
             As for ``numba.cuda.jit``.
         signature : numba signature
             ``types.void(...)`` of arrays in C order and numbers.
-        block : int
-            Threads per block at which occupancy is reported.
         """
         from burstproof.compile.code import NumbaCode
 
         code = NumbaCode(function, signature)
-        return cls(code, code.name, code.parameters, block)
+        return cls(code, code.name, code.parameters)
 
     @cached_property
     def declared(self) -> tuple[Parameter, ...]:

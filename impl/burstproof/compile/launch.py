@@ -182,9 +182,9 @@ class DeviceKernel:
         if result:
             _taken((result,), f"kernel {self.name}")
 
-    def blocks_per_multiprocessor(self, block: int, shared_bytes: int = 0) -> int:
-        """Blocks of ``block`` threads that one multiprocessor holds at once."""
-        return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(block, shared_bytes))
+    def blocks_per_multiprocessor(self, block: int) -> int:
+        """Blocks of ``block`` threads, without dynamic shared memory, that one multiprocessor holds at once."""
+        return int(self._kernel.occupancy.max_active_blocks_per_multiprocessor(block, 0))
 
     def _admit(self, grid: Extent, block: Extent, shared_bytes: int) -> tuple[int, ...]:
         """Check a geometry, opt in to its shared memory, and remember it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from burstproof.config import Configuration
-from burstproof.engine.costs import USUAL_RATE, USUAL_SYNAPSES, WORTH, cpu_us, cuda_us
+from burstproof.engine.costs import USUAL_RATE, USUAL_SYNAPSES, WORTH, cpu_threads, cpu_us, cuda_us
 from burstproof.engine.machine import Machine, Obstacle
 from burstproof.engine.options import EngineOptions, check_firing_rate
 from burstproof.engine.protocol import CreateEngine, Engine
@@ -173,12 +173,12 @@ def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]
     if backend != "cuda":
         wanted, why = _reaches_thresholds(load.neurons, load.firing_rate, config)
         return wanted, f"for {backend}, {why}"
-    on_cpu, on_gpu = cpu_us(load.events, load.cores), cuda_us(load.events)
+    threads = cpu_threads(load.neurons, load.events, load.cores)
+    on_cpu, on_gpu = cpu_us(load.neurons, load.events, threads), cuda_us(load.events)
     told = "" if load.firing_rate is not None else f" (firing rate unknown, taken as {100 * USUAL_RATE:g} %)"
-    cores = "1 core" if load.cores == 1 else f"{load.cores} cores"
-    costs = (
-        f"a burst of {load.events:.0f} contributions{told} takes about {on_cpu:.0f} us on {cores}, {on_gpu:.0f} on CUDA"
-    )
+    cores = "1 core" if threads == 1 else f"{threads} cores"
+    burst = f"a burst of {load.neurons} neurons with {load.events:.0f} contributions{told}"
+    costs = f"{burst} takes about {on_cpu:.0f} us on {cores}, {on_gpu:.0f} on CUDA"
     return (
         (True, f"a GPU pays off: {costs}") if on_cpu >= WORTH * on_gpu else (False, f"a GPU hardly pays off: {costs}")
     )

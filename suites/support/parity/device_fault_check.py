@@ -26,7 +26,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import Record
 from burstproof.errors import BurstproofError
-from suites.support.parity.train_checks import all_fire, cuda_engine, runs_differ
+from suites.support.parity.batch_checks import all_fire, cuda_engine, runs_differ
 
 _NEURONS = 100_000
 _BURSTS = 20

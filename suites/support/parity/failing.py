@@ -24,9 +24,9 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import StimulusPlan
 from burstproof.errors import BurstproofError, DeviceFaultError, ExitCode, InputError, OutOfMemoryError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.batch_checks import all_fire, cuda_engine, runs_differ
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.recordings import recording
-from suites.support.parity.train_checks import all_fire, cuda_engine, runs_differ
 from suites.support.shards.simulated import sharded
 
 

@@ -24,10 +24,10 @@ from burstproof.network.features import AreaFeatures, Features, MemoryArea
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
+from suites.support.parity.batch_checks import cuda_engine, recordings_differ
 from suites.support.parity.builder import CreateEngine, run_case
 from suites.support.parity.cases import FEATURE_CASES
 from suites.support.parity.recordings import FEATURE_NAMES, recording
-from suites.support.parity.train_checks import cuda_engine, recordings_differ
 
 _FEW_NEURONS = 64
 _BATCHED, _BATCHED_RATE = 400, 0.2

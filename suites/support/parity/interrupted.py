@@ -11,8 +11,8 @@ from burstproof.engine.state import Record
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import Mix, mixed_network, mixed_options, mixed_plan
 
-TRAIN = 4
-"""Bursts of a train, of which several are under way when the callback raises."""
+BATCH = 4
+"""Bursts of a batch, of which several are under way when the callback raises."""
 
 
 class _StopError(Exception):
@@ -22,7 +22,7 @@ class _StopError(Exception):
 def interruption_differs(mix: Mix, create: CreateEngine, records: Iterable[Record] = Record) -> list[str]:
     """What is wrong after a run whose callback raises at its second call, for each of ``records``.
 
-    The engine has to stand after a burst, at most a train beyond those that the callback was told of, in the state that
+    The engine has to stand after a burst, at most a batch beyond those that the callback was told of, in the state that
     the reference has there, and the rest of the run has to be that of the reference.
     """
     return [f"{record.value}: {problem}" for record in records for problem in _problems(mix, create, record)]
@@ -44,7 +44,7 @@ def _problems(mix: Mix, create: CreateEngine, record: Record) -> list[str]:
             return ["what the callback raised did not come through"]
         except _StopError:
             done = engine.burst_count - begun
-        if not sum(told) <= done <= sum(told) + TRAIN:
+        if not sum(told) <= done <= sum(told) + BATCH:
             return [f"{done} bursts were done, the callback was told of {told}"]
         reference.run(done, plan)
         problems = [f"{name} of the state it stands in" for name in reference.state().differences(engine.state())]

@@ -15,10 +15,10 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.errors import DeviceFaultError, InputError, StimulusError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.batch_checks import cuda_engine
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.recordings import recording
-from suites.support.parity.train_checks import cuda_engine
 
 STAYING = ("integers, all excitatory", "fractions, delays to 7")
 """Mixes whose bursts are one kernel, which then stays on the device."""

@@ -72,13 +72,13 @@ def _small(mix: Mix) -> Mix:
 
 
 def checks(backend: str) -> Iterator[tuple[str, Check]]:
-    """Every case worked out by hand, mix and train by name."""
+    """Every case worked out by hand, mix and batch by name."""
     for case in (*CASES, *FEATURE_CASES):
         yield case.name, lambda create, case=case: run_case(case, create)
     for mix in MIXES:
         cut = _small(mix) if backend in (SIMULATOR, SIMULATED_SHARDS) else mix
         yield f"mix: {mix.name}", lambda create, cut=cut: compare_mix(cut, create)
-        yield f"train: {mix.name}", lambda create, cut=cut: compare_run(cut, create)
+        yield f"batch: {mix.name}", lambda create, cut=cut: compare_run(cut, create)
 
 
 @contextmanager

@@ -24,8 +24,8 @@ from burstproof.network.synthetic.build import synthesize
 from burstproof.network.synthetic.spec import SyntheticSpec
 from suites.support.bench.feature_networks import with_every_feature
 from suites.support.bench.rows import Row
+from suites.support.parity.batch_checks import cuda_engine, recordings_differ, runs_differ, sleepers_differ
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, mixed_network, mixed_options, mixed_plan
-from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ, sleepers_differ
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine

@@ -43,7 +43,7 @@ def planted(tool: str) -> str:
 def replayed() -> str:
     """Replay the recordings on the device, and bursts of a network with queues.
 
-    The network is small, and its trains are short: racecheck keeps each access to shared memory, 6 GB of host memory.
+    The network is small, and its batches are short: racecheck keeps each access to shared memory, 6 GB of host memory.
     """
     create = Backend("cuda", cuda=CudaOptions()).create
     found = {name: replay(recording(name), create) for name in _TRACES}

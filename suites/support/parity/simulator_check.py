@@ -22,7 +22,8 @@ from burstproof.engine.state import Stimulus
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
-from suites.support.parity import loop_checks, queue_checks, train_checks
+from suites.support.parity import batch_checks, loop_checks, queue_checks
+from suites.support.parity.batch_checks import cuda_engine, recordings_differ, runs_differ
 from suites.support.parity.builder import network, run_case
 from suites.support.parity.cases.dynamics import dynamics_cases
 from suites.support.parity.cases.forced import forced_cases
@@ -34,7 +35,6 @@ from suites.support.parity.failing import FAILING
 from suites.support.parity.feature_checks import feature_checks
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.reduced import REDUCED_MIXES
-from suites.support.parity.train_checks import cuda_engine, recordings_differ, runs_differ
 from suites.support.simulated_process import print_problems
 
 _SHORT_BURSTS, _BRIEF_BURSTS = 12, 4
@@ -42,7 +42,7 @@ _MANY_NEURONS = 1000
 _LONG_DELAY = 20
 _FEW_NEURONS = 64
 _FEW_BURSTS = 8
-_TRAIN = 8
+_BATCH = 8
 
 
 def _short(mix: Mix) -> Mix:
@@ -466,8 +466,8 @@ def check_as_large_networks() -> list[str]:
 
 def check_neurons_that_sleep() -> list[str]:
     """No neuron fires without a draw: what a draw keeps from firing is known before the columns are read."""
-    problems = train_checks.sleepers_differ(lambda variant: variant.sleeps and bool(variant.record.places))
-    return problems + train_checks.records_differ()
+    problems = batch_checks.sleepers_differ(lambda variant: variant.sleeps and bool(variant.record.places))
+    return problems + batch_checks.records_differ()
 
 
 def check_long_rows() -> list[str]:
@@ -536,7 +536,7 @@ def checks() -> Iterator[tuple[str, Callable[[], list[str]]]]:
         if case.network.neuron_count <= _FEW_NEURONS and len(case.fired) <= _FEW_BURSTS:
             yield f"case: {case.name}", lambda case=case: run_case(case, cuda_engine)
     yield from feature_checks()
-    beside = vars(train_checks) | vars(loop_checks) | vars(queue_checks)
+    beside = vars(batch_checks) | vars(loop_checks) | vars(queue_checks)
     for name, function in sorted((beside | globals()).items()):
         if name.startswith("check_"):
             yield name.removeprefix("check_").replace("_", " "), function
@@ -549,8 +549,8 @@ def simulated_checks() -> dict[str, Callable[[], list[str]]]:
 
 def main(names: list[str]) -> int:
     """Run the checks called ``names``, or all, and print their problems."""
-    # without graphs every kernel of a train is launched, those after its last burst too: a few of them tell as much
-    with mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_TRAIN):
+    # without graphs every kernel of a batch is launched, those after its last burst too: a few of them tell as much
+    with mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=_BATCH):
         return print_problems(simulated_checks(), names)
 
 

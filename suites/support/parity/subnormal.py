@@ -9,8 +9,8 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import EngineState, Recording, Stimulus, StimulusPlan
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NO_LIMIT
+from suites.support.parity.batch_checks import recordings_differ
 from suites.support.parity.builder import CreateEngine
-from suites.support.parity.train_checks import recordings_differ
 
 NEURONS, SYNAPSES, BURSTS = 400, 3000, 60
 _LEAKS = (0.0, 0.1, 0.37, 0.5, 0.75, 0.9, 1.0, 1.25, 1.9, -1.0, 10.0)

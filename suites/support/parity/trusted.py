@@ -11,9 +11,9 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.state import EngineState, Recording, StimulusPlan
 from burstproof.network.model import Network
+from suites.support.parity.batch_checks import recordings_differ
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.large import slim
-from suites.support.parity.train_checks import recordings_differ
 
 
 class Part(NamedTuple):

@@ -188,7 +188,7 @@ def _split(engine: CudaEngine, bursts: int, burst_us: float) -> dict[str, float]
     before = [_waited_ns(shard) for shard in shards]
     engine.run(bursts, record=Record.NONE)
     waits = [(_waited_ns(shard) - ns) / bursts / 1e3 for shard, ns in zip(shards, before, strict=True)]
-    engine.run(1, record=Record.NONE)  # a longer train may end with bursts that it does not do
+    engine.run(1, record=Record.NONE)  # a longer batch may end with bursts that it does not do
     sends = []
     for group in engine.devices.groups:
         make_current(group.runtime)

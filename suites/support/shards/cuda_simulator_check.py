@@ -22,7 +22,7 @@ from burstproof.engine.state import Record, Stimulus
 from burstproof.errors import InputError, ShardLostError
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import synthesize
-from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.interrupted import BATCH, interruption_differs
 from suites.support.parity.mixed import compare_mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.simulator_check import SPECS, recordings_differ
 from suites.support.shards import feature_checks, one_kernel_checks, padded_checks, queue_checks
@@ -95,8 +95,8 @@ def check_networks_made_on_the_device() -> list[str]:
     return problems
 
 
-def check_trains_from_another_state() -> list[str]:
-    """Trains of 3 bursts from the reference's state, then from another partition's: history and delays go along."""
+def check_batches_from_another_state() -> list[str]:
+    """Batches of 3 bursts from the reference's state, then from another partition's: history and delays go along."""
     from burstproof.engine.cuda.engine import CudaEngine
     from burstproof.engine.sharded.partition import make_partition
 
@@ -136,22 +136,22 @@ def _refuses_other_partitions(sharded_engine: CudaEngine, whole: CudaEngine) -> 
 
 
 def check_full_log() -> list[str]:
-    """A shard whose log is full stops all: with no room beside one burst, a train of three does them one by one."""
+    """A shard whose log is full stops all: with no room beside one burst, a batch of three does them one by one."""
     mix = cut_mix("integers", bursts=4)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
     options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=3))
     with small_logs():
         engine = sharded(network, options, 2, "contiguous")
-    reference, trains = ReferenceEngine.create(network, options), list[int]()
-    problems = recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=trains.append))
-    if sum(trains) != 4 or len(trains) < 3:
-        problems.append(f"trains of {trains} bursts: no log was full")
+    reference, batches = ReferenceEngine.create(network, options), list[int]()
+    problems = recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=batches.append))
+    if sum(batches) != 4 or len(batches) < 3:
+        problems.append(f"batches of {batches} bursts: no log was full")
     return problems + list(reference.state().differences(engine.state()))
 
 
 def check_interrupted_run() -> list[str]:
-    """A callback that raises while a train is under way leaves all shards after it, where the next run goes on."""
-    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * TRAIN + 2), CudaOptions(batch_length=TRAIN)
+    """A callback that raises while a batch is under way leaves all shards after it, where the next run goes on."""
+    mix, short = cut_mix("integers", neurons=12, synapses=60, bursts=3 * BATCH + 2), CudaOptions(batch_length=BATCH)
 
     def create(network: Network, options: EngineOptions) -> Engine:
         return sharded(network, replace(options, cuda=short), 2, "contiguous")

@@ -15,6 +15,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.replay import trace_options
 from burstproof.engine.sharded.partition import make_partition
 from burstproof.network.model import Network
+from suites.support.parity.batch_checks import recordings_differ
 from suites.support.parity.builder import Case, CreateEngine, run_case
 from suites.support.parity.cases.feature_firing import firing_cases
 from suites.support.parity.cases.feature_learning import teaching_cases
@@ -22,7 +23,6 @@ from suites.support.parity.cases.feature_memory import memory_cases
 from suites.support.parity.cases.feature_parameters import parameter_cases
 from suites.support.parity.feature_checks import compare_recorded, short_recordings
 from suites.support.parity.recordings import recording
-from suites.support.parity.train_checks import recordings_differ
 from suites.support.shards.simulated import sharded
 
 _FEW_NEURONS = 64

@@ -1,4 +1,4 @@
-"""Checks of bursts in one kernel on the simulated CUDA device: shards of any size, one kind of train after another.
+"""Checks of bursts in one kernel on the simulated CUDA device: shards of any size, one kind of batch after another.
 
 They are among those of ``cuda_simulator_check``, which runs them.
 """
@@ -29,7 +29,7 @@ from suites.support.shards.simulated import cut_mix, sharded, small_logs
 if TYPE_CHECKING:
     from burstproof.engine.cuda.engine import CudaEngine
 
-_TRAIN = 3
+_BATCH = 3
 _LEAST_LOG = "burstproof.engine.cuda.host.shard_forms._LOG_PER_NEURON"
 
 
@@ -41,7 +41,7 @@ class Course:
 
     def __init__(self, mix: Mix, sum_bits: int = 0, network: Network | None = None) -> None:
         self.mix, self.network = mix, network or mixed_network(mix)
-        self.options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=_TRAIN, sum_bits=sum_bits))
+        self.options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=_BATCH, sum_bits=sum_bits))
         self.plan: StimulusPlan = mixed_plan(mix, self.network)
         self.expected = self.reference().run(mix.bursts, self.plan)
 
@@ -52,7 +52,7 @@ class Course:
         return engine
 
     def through(self, engine: Engine) -> list[str]:
-        """Run ``engine`` from the start: all kinds of trains, and back from the end to the middle."""
+        """Run ``engine`` from the start: all kinds of batches, and back from the end to the middle."""
         half = self.mix.bursts // 2
         reference, problems = self.reference(), list[str]()
 
@@ -94,8 +94,8 @@ def check_burst_in_one_kernel() -> list[str]:
     )
 
 
-def check_trains_in_one_kernel() -> list[str]:
-    """A shard on a device of its own: trains that keep lists and trains that do not, steps, and a state from before."""
+def check_batches_in_one_kernel() -> list[str]:
+    """A shard on a device of its own: batches with lists and without, steps, and a state from before."""
     course = Course(cut_mix("fractions, delays to 7", bursts=8))
     engine = sharded(course.network, course.options, 1, "contiguous")
     return course.through(engine)
@@ -112,15 +112,15 @@ def check_late_burst_in_one_kernel() -> list[str]:
 
 
 def check_full_log_in_one_kernel() -> list[str]:
-    """A log with room for hardly one burst, then for two: trains of three end early, none too early or too late."""
+    """A log with room for hardly one burst, then for two: batches of three end early, none too early or too late."""
     course, problems = Course(cut_mix("integers, all excitatory", bursts=4), sum_bits=8), list[str]()
     for room in (1, 2):
         with small_logs(), mock.patch(_LEAST_LOG, room):
             engine = sharded(course.network, course.options, 1, "contiguous")
-        trains: list[int] = []
-        problems += recordings_differ(course.expected, engine.run(4, course.plan, progress=trains.append))
-        if trains != [room] * (4 // room):
-            problems.append(f"trains of {trains} bursts with room for {room}")
+        batches: list[int] = []
+        problems += recordings_differ(course.expected, engine.run(4, course.plan, progress=batches.append))
+        if batches != [room] * (4 // room):
+            problems.append(f"batches of {batches} bursts with room for {room}")
     return problems
 
 
@@ -145,7 +145,7 @@ def _unequal(network: Network) -> Partition:
 
 
 def check_unequal_shards() -> list[str]:
-    """Three shards, one of them empty, whose packets are taken a chunk behind; all kinds of trains."""
+    """Three shards, one of them empty, whose packets are taken a chunk behind; all kinds of batches."""
     course = Course(cut_mix("fractions, delays to 7", neurons=3 * CHUNK - 4, synapses=500, bursts=8))
     partition = _unequal(course.network)
     with engine_of(course, partition, Prefilled(course.expected, partition)) as engine:
@@ -167,11 +167,11 @@ def check_full_logs_of_unequal_shards() -> list[str]:
     filled = Prefilled(course.expected, partition)
     with small_logs(), mock.patch(_LEAST_LOG, 2), engine_of(course, partition, filled) as engine:
         filled.logs = [shard.shard.packed.batch.log for shard in engine.devices.groups[0].shards]
-        trains: list[int] = []
-        problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=trains.append))
+        batches: list[int] = []
+        problems = recordings_differ(course.expected, engine.run(6, course.plan, progress=batches.append))
         problems += course.reference(6).state().differences(engine.state())
-    if max(trains) == _TRAIN or sum(trains) != 6:
-        problems.append(f"trains of {trains} bursts with logs of {filled.logs}")
+    if max(batches) == _BATCH or sum(batches) != 6:
+        problems.append(f"batches of {batches} bursts with logs of {filled.logs}")
     return problems
 
 

@@ -65,7 +65,7 @@ def _unlike(engine: CudaEngine) -> list[str]:
 
 
 def check_padded_rows() -> list[str]:
-    """All kinds of trains of a shard with a device of its own: sums of 32 bits, and packed ones."""
+    """All kinds of batches of a shard with a device of its own: sums of 32 bits, and packed ones."""
     problems = []
     for course in (_course(40, 480), _course(40, 480, mix="integers, all excitatory", sum_bits=8)):
         engine = sharded(course.network, course.options, 1, "contiguous")

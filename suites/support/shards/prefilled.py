@@ -97,7 +97,7 @@ class Prefilled:
                 self._fill(box, at, sequence, self._fired_in(sender, burst, chunk))
 
     def _is_full(self, sender: int, burst: int, place: int) -> bool:
-        """Whether two bursts in which all fire might not fit behind what the train has logged before ``burst``."""
+        """Whether two bursts in which all fire might not fit behind what the batch has logged before ``burst``."""
         if not len(self.logs):
             return False
         members = self._members[sender]

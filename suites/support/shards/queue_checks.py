@@ -63,7 +63,7 @@ def other_than(engine: CudaEngine, has: Has = lambda _: True) -> list[str]:
 
 
 def check_owners_over_shards() -> list[str]:
-    """Trains of all kinds, and back to a state from before: contributions of every width, with delays and without."""
+    """Batches of all kinds, and back to a state from before: contributions of every width, with delays and without."""
     problems = []
     for name, changes, shards, strategy, path in (
         ("integers, all excitatory", {}, 2, "contiguous", "peer"),
@@ -134,19 +134,19 @@ def check_states_with_other_weights_of_owners() -> list[str]:
 
 
 def check_full_log_of_owners() -> list[str]:
-    """A log with room for hardly one burst: trains of three end early, none too early or too late."""
+    """A log with room for hardly one burst: batches of three end early, none too early or too late."""
     mix = cut_mix("integers", bursts=4)
     network, plan = mixed_network(mix), mixed_plan(mix, mixed_network(mix))
     options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=3))
     with queues_pay(), small_logs():
         engine = sharded(network, options, 2, "contiguous")
-    reference, trains = ReferenceEngine.create(network, options), list[int]()
+    reference, batches = ReferenceEngine.create(network, options), list[int]()
     problems = other_than(engine)
-    problems += recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=trains.append))
-    if sum(trains) != 4 or len(trains) < 3:
-        problems.append(f"trains of {trains} bursts: no log was full")
+    problems += recordings_differ(reference.run(4, plan), engine.run(4, plan, progress=batches.append))
+    if sum(batches) != 4 or len(batches) < 3:
+        problems.append(f"batches of {batches} bursts: no log was full")
     problems += recordings_differ(
-        reference.run(4, plan, Record.COUNTS), engine.run(4, plan, Record.COUNTS, progress=trains.append)
+        reference.run(4, plan, Record.COUNTS), engine.run(4, plan, Record.COUNTS, progress=batches.append)
     )
     return problems + list(reference.state().differences(engine.state()))
 

@@ -26,7 +26,7 @@ from reports.judge.targets import load_targets
 from reports.judge.verdict import run_verdict
 from reports.store import load_run
 from reports.values.measurement import Outcome, Verdict
-from stages import gating, suite_process
+from stages import gating, pytest_command
 from stages.command import main
 from stages.plan import PLAN
 from stages.results import numbered
@@ -115,8 +115,8 @@ def test_a_death_after_the_last_case_is_found_and_loses_nothing(
     """As the interpreter ends, of the stage's process or of one of those in which its cases run side by side."""
     root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
     if side_by_side:
-        monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-        monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
+        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
     code, folder, record = run((root, stages))
     assert code == ExitCode.UNDECIDED

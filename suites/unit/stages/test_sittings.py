@@ -14,7 +14,7 @@ from reports.values.measurement import CaseResult, Outcome
 from reports.values.provenance import stages_of
 from reports.values.record import Invocation, RunRecord
 from reports.values.serialise import encode
-from stages import suite_process
+from stages import pytest_command
 from stages.command import TO_BE_CONTINUED, main
 from stages.provenance import note_invocation, read_invocations
 from stages.results import ResultLines, read_lines
@@ -171,8 +171,8 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
 ) -> None:
     """With cases side by side too: those that have begun end, the others run in the next sitting, each once."""
     if workers > 1:
-        monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-        monkeypatch.setattr(suite_process, "_spread", lambda _: ["-n", "2", "--dist", "loadgroup"])
+        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "_spread", lambda _: ["-n", "2", "--dist", "loadgroup"])
     root, plan = checkout(SLOW if workers == 1 else SLOW.replace("test_a()", "test_a(late)"), GOOD)
     plan = tuple(replace(stage, side_by_side=workers > 1) for stage in plan)
     code, folder, record = run((root, plan), "--time-limit", f"{LIMIT_S}")

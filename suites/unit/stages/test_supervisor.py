@@ -16,7 +16,7 @@ import pytest
 
 from burstproof.errors import ExitCode
 from reports.values.measurement import Outcome
-from stages import suite_process, supervisor
+from stages import pytest_command, supervisor
 from suites.support.small_plan import MARK, ROOT, Checkout, run
 
 pytestmark = [
@@ -170,8 +170,8 @@ def test_a_worker_that_dies_loses_its_case_and_stalls_nothing(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of cases that run side by side: the others are run by the workers that are left."""
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
+    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     many = "@pytest.mark.parametrize('n', range(6))\ndef test_{0}(n): time.sleep(0.1)\n"
     dies = "def test_dies(): os.kill(os.getpid(), 9)\n"
     source = MARK + "import os, time\n" + many.format("before") + dies + many.format("after")

@@ -9,7 +9,7 @@ import pytest
 from burstproof.errors import ExitCode
 from reports.values.measurement import Outcome
 from reports.values.record import RunRecord
-from stages import suite_process
+from stages import pytest_command, suite_process
 from suites.support.small_plan import MARK, Checkout, run
 
 pytestmark = [pytest.mark.requirement("RE-2"), pytest.mark.thorough("starts runs of its own: seconds each")]
@@ -65,8 +65,8 @@ def test_a_case_that_hangs_in_c_code_is_ended_and_the_others_run(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
 ) -> None:
     if side_by_side:
-        monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-        monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
+        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     code, record = run_limited(checkout, f"def test_hangs(): {IN_C_CODE}\n", side_by_side=side_by_side)
     assert code == ExitCode.UNDECIDED
     outcomes = {case.case.split("::")[-1]: case.outcome for case in record.cases}

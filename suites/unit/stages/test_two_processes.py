@@ -9,7 +9,7 @@ import pytest
 
 from burstproof.errors import ExitCode
 from reports.values.measurement import Outcome
-from stages import suite_process
+from stages import pytest_command
 from suites.support.small_plan import MARK, Checkout, run
 
 pytestmark = [
@@ -32,8 +32,8 @@ def test_third(): pass
 def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_then_runs_the_others_alone(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, gate: str, worker: str
 ) -> None:
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
+    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
     source = GATED.replace("WORKER", repr(worker)).replace("'none'", repr(gate))
     root, (stage,) = checkout(source, gates=(gate,))
     asked = ["--gpu-free"] if gate == "gpu" else []
@@ -53,8 +53,8 @@ def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_the
 def test_a_stage_whose_other_cases_have_results_goes_on_with_those_of_its_gate(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suite_process, "_PLUGINS", ("benchmark", "xdist"))
-    monkeypatch.setattr(suite_process, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
+    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
     gated = "@pytest.mark.gate('none')\n"
     slow, timed = f"{gated}def test_slow(): time.sleep(4)\n", f"{gated}def test_timed(): pass\n"
     source = f"{MARK}import time\n{slow}{timed}def test_other(): pass\n"

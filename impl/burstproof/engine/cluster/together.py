@@ -20,7 +20,7 @@ def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Ca
     Raises
     ------
     EnvironmentInvalidError
-        MPI cannot be loaded, or the launcher and the library do not see the same ranks.
+        MPI cannot be loaded, launcher and library do not see the same ranks, or there is no launcher and one rank.
     """
     if alone:
         return Exchange()
@@ -35,6 +35,10 @@ def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Ca
             got=f"{place.ranks} ranks started, {exchange.ranks} seen",
             cure="Start with the mpiexec of the library that mpi4py uses, or one process with --mpi off",
         )
+    if place is None and exchange.ranks == 1:
+        exchange.close()
+        cure = "Start with mpiexec -n RANKS, or leave out --mpi on"
+        raise EnvironmentInvalidError("no launcher started several ranks", where="MPI", got="1 rank", cure=cure)
     return exchange
 
 

@@ -22,11 +22,20 @@ Counters = npt.NDArray[np.int64]
 
 
 class Neurons(NamedTuple):
-    """Per-neuron state, (n,) each.
+    """State of n neurons here, N in the network.
 
-    ``last_fired`` and ``fire_streak`` are those of the whole network, and empty without plastic mappings. ``ids`` are
-    the neurons' ids in the whole network, for their draws; empty where the place is the id. ``unclamped`` are neurons
-    whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
+    Attributes
+    ----------
+    membrane_potentials : float32 (n,)
+        Values of the format in which they are stored (``engine.precision``).
+    refractory_countdowns, consecutive_fire_counts : uint16 (n,)
+    was_candidate : bool (n,)
+    last_fired, fire_streak : int64 (N,)
+        Burst of the last firing, and length of the run of firings that ends there; empty without plastic mappings.
+    ids : uint32 (n,)
+        Ids in the network, for draws; empty where the place is the id.
+    unclamped : bool (n,)
+        Neurons whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
     """
 
     membrane_potentials: Array
@@ -40,14 +49,32 @@ class Neurons(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """FCL of the bursts to come: D slots of N, flat; burst b has slot b mod D. ``flags`` is empty if not needed."""
+    """FCL of the bursts to come, of n neurons over D slots: burst b has slot b mod D.
+
+    Attributes
+    ----------
+    sums : int32 or int64 (D n,)
+    flags : bool (D n,)
+        Whether a neuron is a candidate; empty where it is one if and only if its sum is not 0.
+    """
 
     sums: Array
     flags: Array
 
 
 class Static(NamedTuple):
-    """Static rows, see ``layout.StaticRows``; absent columns are empty."""
+    """Static rows of N sources, S synapses, see ``layout.StaticRows``; absent columns are empty.
+
+    Attributes
+    ----------
+    offsets : int64 (N + 1,)
+    targets : uint32 (S,)
+    contributions : int16, int32 or int64 (S,)
+    delays : uint8 (S,)
+        Empty where every delay is 1.
+    clamped_sources : bool (N,)
+        Empty where no contribution was clamped.
+    """
 
     offsets: Array
     targets: Array
@@ -103,8 +130,23 @@ class Recall(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """Computed rows, see ``layout.ComputedRows``; ``weights`` and ``psps`` are the engine's own, ``transmission`` is
-    that of ``Extras``."""
+    """Computed rows of N sources, C synapses, see ``layout.ComputedRows``; absent columns are empty.
+
+    Attributes
+    ----------
+    offsets : int64 (N + 1,)
+    targets : uint32 (C,)
+    weights, psps : float32 (C,)
+        The engine's own.
+    signs : int8 (C,)
+    delays : uint8 (C,)
+    mp_driven : bool (N,)
+    divisors : float32 (N,)
+    rules : uint16 (C,)
+    degeneration : float32 (N,)
+    transmission : float32 (2, R + 1)
+        That of ``Extras``.
+    """
 
     offsets: Array
     targets: Array
@@ -120,8 +162,22 @@ class Computed(NamedTuple):
 
 
 class Plastic(NamedTuple):
-    """Plastic rules, see ``layout.PlasticRules``, the eligibility traces (L,) of their synapses, and ``learning`` of
-    ``Extras``."""
+    """R plastic rules with L synapses, see ``layout.PlasticRules``.
+
+    Attributes
+    ----------
+    starts : int64 (R + 1,)
+    positions : int64 (L,)
+        Places in the arrays of ``Computed``.
+    sources, targets : uint32 (L,)
+    windows : int64 (R,)
+    potentiations, depressions, decays, etas, max_weights : float32 (R,)
+    frozen : bool (R,)
+    eligibility : float32 (L,)
+        Traces.
+    learning : float32 (2, P)
+        That of ``Extras``.
+    """
 
     starts: Array
     positions: Array
@@ -149,7 +205,25 @@ class Turn(NamedTuple):
 
 
 class Scalars(NamedTuple):
-    """Numbers that are the same in every burst."""
+    """Numbers that are the same in every burst.
+
+    Attributes
+    ----------
+    neurons, slots : int
+        Neurons here, and the D slots of the ring.
+    unit : float32
+        2^-k of the fixed-point scale (``network.fixed_point``), ``scale`` is 2^k.
+    clamp, clamp_float : int, float
+        Largest magnitude of a contribution.
+    power_neuron : int
+        -1 for none.
+    power_amount : int
+        In units of 2^-k.
+    longest_window : int
+        Of the plastic rules, in bursts; 1 without any.
+    emulate_batch : bool
+        Whether the batch path is emulated.
+    """
 
     neurons: int
     slots: int
@@ -164,10 +238,22 @@ class Scalars(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Stimulus of the next bursts: burst k has ids[starts[k]:starts[k + 1]], forced[forced_starts[k]:...].
+    """Stimulus of the next B bursts, with Q amounts and R forced firings in all; ``room_for`` makes longer arrays.
 
-    ``forced_potentials`` are those that forced firings carry; ``forced_rc`` and ``forced_cc`` are room for the
-    countdowns and counts of forced neurons during a burst.
+    Attributes
+    ----------
+    starts : int64 (B + 1,)
+        Burst k has ``ids[starts[k]:starts[k + 1]]`` and their amounts.
+    ids : uint32 (Q,)
+    amounts : int32 or int64 (Q,)
+        Of the type of ``Ring.sums``.
+    forced_starts : int64 (B + 1,)
+        Burst k has ``forced[forced_starts[k]:forced_starts[k + 1]]`` and their potentials.
+    forced : uint32 (R,)
+    forced_potentials : float32 (R,)
+        Those that forced firings carry.
+    forced_rc, forced_cc : uint16 (R,)
+        Room for the countdowns and counts of forced neurons during a burst.
     """
 
     starts: Array
@@ -275,6 +361,12 @@ def static_of(layout: Layout, general: bool) -> Static:
         _readonly(_NO_BYTES if rows.delays is None else rows.delays),
         _NO_FLAGS if rows.clamped_sources is None else rows.clamped_sources,
     )
+
+
+def without_synapses(static: Static) -> Static:
+    """``static`` with empty columns of the same types, which keep none of its memory alive."""
+    names = ("targets", "contributions", "delays")
+    return static._replace(**{name: _readonly(np.empty(0, getattr(static, name).dtype)) for name in names})
 
 
 def _readonly(array: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,14 +13,15 @@ from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
 from burstproof.engine.cpu.growing import Growing
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.threads import Team, thread_count
+from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus
+from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -27,7 +30,13 @@ _LONGEST_BATCH = 256
 
 
 class CpuEngine(PackedEngine):
-    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says."""
+    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says.
+
+    Attributes
+    ----------
+    failure : Exception or None
+        Why the engine cannot go on until a state is restored: a burst did not end.
+    """
 
     backend = "cpu"
 
@@ -35,27 +44,24 @@ class CpuEngine(PackedEngine):
         self.network = network
         self.options = options
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.burst_count, self.interrupted = network.burst_count, False
+        self.burst_count = network.burst_count
+        self.failure: Exception | None = None
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
+        self._closed = False
         self._growing = Growing(network, options, self.fixed_point) if synapses_appear(network.features) else None
         held = self._growing.memory if self._growing else None
         self._hold(held or CpuMemory(network, options, self.fixed_point, may_recall=self.threads == 1))
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""
-        self.close()
+        self._end_team()
         self._memory = memory
         self._no_plan = plan_of([None], memory.ring.sums.dtype)
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, memory) if self._needs_team else None
-
-    @property
-    def _needs_team(self) -> bool:
-        """Whether contributions go through queues."""
-        return self.threads > 1 or self._memory.needs_queues
+        self._team = Team(self.threads, memory) if needs_team(self.threads, memory) else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -70,7 +76,7 @@ class CpuEngine(PackedEngine):
 
     @property
     def launch(self) -> str:
-        """Number of threads."""
+        """The number of threads, in words: ``2 threads``."""
         return f"{self.threads} thread{'s' if self.threads != 1 else ''}"
 
     @property
@@ -80,28 +86,27 @@ class CpuEngine(PackedEngine):
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
         """Run one burst; see ``Engine.step``."""
+        packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
         if self._growing is not None:
-            packed = None if stimulus is NO_STIMULUS else self.pack(stimulus)
             return self._grow(self._growing, packed, stimulus.memories_early)
-        plan = self._no_plan
-        if stimulus is not NO_STIMULUS:
-            plan = self._memory.plan([self.pack(stimulus)])
+        plan = self._no_plan if packed is None else self._memory.plan([packed])
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._advance(1, plan, ends, candidates)
+        self._advance([packed], plan, ends, candidates)
         ids, potentials = self._memory.fired
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
-    @ending_or_interrupted
     def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
-        if growing.is_short_of_room():
-            self._settle()
-            growing.make_room(self.burst_count)
-            self._hold(growing.memory)
-        plan, begun = growing.begin(self.burst_count + 1, stimulus)
+        self._check_usable()
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._advance(1, plan, ends, candidates)
-        growing.end(self.burst_count, early)
+        with KeepingFailure(self):
+            if growing.is_short_of_room():
+                self._settle()
+                growing.make_room(self.burst_count)
+                self._hold(growing.memory)
+            plan, begun = growing.begin(self.burst_count + 1, stimulus)
+            self._advance([stimulus], plan, ends, candidates)
+            growing.end(self.burst_count, early)
         ids, potentials = self._memory.fired
         return Burst(
             self.burst_count,
@@ -134,7 +139,7 @@ class CpuEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        refuse_interrupted(self)
+        self._check_usable()
         self._settle()
         return (self._growing or self._memory).state(self.burst_count)
 
@@ -145,6 +150,7 @@ class CpuEngine(PackedEngine):
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
+        self._check_usable()
         return self._memory.neurons.membrane_potentials[ids]
 
     def restore(self, state: EngineState) -> None:
@@ -155,17 +161,38 @@ class CpuEngine(PackedEngine):
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
+        self._check_open()
         check_state(state, self.network, self.fixed_point)
         self._settle()
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
             self._hold(self._growing.memory)
-        elif self._needs_team is not (self._team is not None):
+        elif needs_team(self.threads, self._memory) is not (self._team is not None):
             self._hold(self._memory)
-        self.burst_count, self.interrupted = state.burst_count, False
+        self.burst_count, self.failure = state.burst_count, None
 
     def close(self) -> None:
-        """End the threads; closing twice is allowed."""
+        """End the threads; the engine cannot be used afterwards. Closing twice is allowed."""
+        self._closed = True
+        self._end_team()
+
+    def _check_open(self) -> None:
+        """Refuse to go on with an engine that is closed.
+
+        Raises
+        ------
+        InputError
+            It is closed.
+        """
+        if self._closed:
+            raise InputError("the engine is closed", where="run", cure="Create another engine")
+
+    def _check_usable(self) -> None:
+        """Refuse to go on with an engine that is closed, or of which a burst did not end."""
+        self._check_open()
+        refuse_failed(self)
+
+    def _end_team(self) -> None:
         if self._team is not None:
             self._team.close()
             self._team = None
@@ -179,7 +206,7 @@ class CpuEngine(PackedEngine):
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._reserve(bursts)
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        done = self._advance(bursts, self._memory.plan(stimuli), ends, candidates)
+        done = self._advance(stimuli, self._memory.plan(stimuli), ends, candidates)
         kept = int(ends[done - 1]) if record is Record.FIRED else 0
         return Recording(
             first + np.arange(done),
@@ -197,18 +224,25 @@ class CpuEngine(PackedEngine):
             self._ids = np.empty(wanted, np.uint32)
             self._potentials = np.empty(wanted, np.float32)
 
-    @ending_or_interrupted
-    def _advance(self, bursts: int, plan: Plan, ends: Counters, candidates: Counters) -> int:
-        """Run up to ``bursts`` bursts into the output buffers; returns how many were done."""
+    def _advance(
+        self, stimuli: Sequence[PackedStimulus | None], plan: Plan, ends: Counters, candidates: Counters
+    ) -> int:
+        """Run the bursts that ``stimuli`` are for, with ``plan``, into the output buffers while these have room.
+
+        Returns how many were done.
+        """
+        self._check_usable()
         ids, potentials, memory = self._ids, self._potentials, self._memory
-        memory.note_power()
-        first = self.burst_count + 1
-        if self._team is not None:
-            done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
-        else:
-            run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
-            done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
-        self.burst_count += done
-        own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
-        memory.keep_fired(ids[own], potentials[own])
+        first, bursts = self.burst_count + 1, len(stimuli)
+        with KeepingFailure(self):
+            memory.note_power()
+            if self._team is not None:
+                done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
+            else:
+                run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
+                done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
+            memory.note_clamped(stimuli[:done])
+            self.burst_count += done
+            own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
+            memory.keep_fired(ids[own], potentials[own])
         return done

@@ -11,6 +11,7 @@ from burstproof.engine.cpu.arrays import Plan
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.growing import Floats, Growth, Ids
 from burstproof.engine.features.machine import Begun
+from burstproof.engine.features.tables import finite_limits
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
@@ -83,8 +84,8 @@ class Growing(Growth):
             getattr(memory.parameters, name)[place] = value
         model = self._models[self._homes.index(area)]
         extras.leaks_in_force[place] = self._network.neurons.leak_coefficients[model]
-        limit, trains = int(template["consecutive_fire_limits"]), self._network.features.areas[area].spike_train
-        extras.can_train[place] = trains and 0 < limit < 65535
+        trains = self._network.features.areas[area].spike_train
+        extras.can_train[place] = trains and finite_limits(template["consecutive_fire_limits"])
         extras.driver_of[place] = self._drivers.index(area) + 1 if area in self._drivers else 0
 
     # State -----------------------------------------------------------------------------------------------------

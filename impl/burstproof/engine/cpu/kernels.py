@@ -1,9 +1,9 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
-``run_batch`` runs whole bursts in one call on one core, all of whose sums fit its caches; ``share`` is what each thread
-does of them otherwise. ``put_ahead`` and ``settle`` ready their states for being read. A shard does a burst in two
-halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired in all shards. There
-neurons have places in the shard, sources their ids in the whole network.
+``run_batch`` runs whole bursts on one core, for networks whose sums fit its cache; otherwise each thread runs
+``share``. ``put_ahead`` and ``settle`` move contributions under way into the ring before a state is read. A shard does
+a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired in
+all shards. There neurons have places in the shard, sources their ids in the whole network.
 """
 
 from __future__ import annotations

@@ -25,18 +25,19 @@ from burstproof.engine.cpu.arrays import (
     room_for,
     scalars_of,
     static_of,
+    without_synapses,
     writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
-from burstproof.engine.cpu.recall import CACHED_BYTES, pays, recall_of
+from burstproof.engine.cpu.recall import CACHED_BYTES, can_recall, recall_of
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.support import EVERYTHING
-from burstproof.engine.layout import Layout, build_layout, refuse_overflow
+from burstproof.engine.layout import Layout, StaticRows, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
@@ -73,6 +74,7 @@ class CpuMemory:
     Attributes
     ----------
     layout : Layout
+        Its static rows are empty: ``static`` or ``recall`` has them.
     members, rows : array or slice
         Ids of the neurons and rows of the synapses that are here.
     general : bool
@@ -136,17 +138,19 @@ class CpuMemory:
 
     def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:
         """Lay out the synapses of what was packed."""
-        self.layout, self.members, self.rows = layout, members, rows
+        self.members, self.rows = members, rows
         self.static = static_of(layout, self.general)
         self.computed = computed_of(layout, self.general, self.extras)
         self.plastic = plastic_of(layout, self.extras)
         self.recall: Recall | None = None
         sums = self._fixed_point.dtype
-        if self._may_recall and not self._network.features and pays(layout, sums):
+        if self._may_recall and not self._network.features and can_recall(layout, sums):
             self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
+        nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
         if self.recall is not None:
-            empty = {name: getattr(self.static, name)[:0] for name in ("targets", "contributions", "delays")}
-            self.static = self.static._replace(**empty)
+            self.static = nothing
+        static = StaticRows(nothing.offsets, nothing.targets, nothing.contributions, None, clamping)
+        self.layout = dataclasses.replace(layout, static=static)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
         self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
@@ -257,11 +261,8 @@ class CpuMemory:
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
         """The stimulus of consecutive bursts, after what it needs is made ready."""
-        given = [stimulus for stimulus in stimuli if stimulus is not None]
-        if any(stimulus.may_cancel for stimulus in given):
+        if any(stimulus is not None and stimulus.may_cancel for stimulus in stimuli):
             self.use_flags()
-        if any(stimulus.clamped for stimulus in given):
-            self.counters[CLAMPED] = 1
         return plan_of(stimuli, self.ring.sums.dtype)
 
     def keep_fired(self, ids: Members, potentials: Floats) -> None:
@@ -272,6 +273,12 @@ class CpuMemory:
         """Set the sticky flag if the power amount, which every burst adds, is clamped."""
         if self.layout.power_clamped and self._network.power_neuron is not None:
             self.counters[CLAMPED] = 1
+
+    def note_clamped(self, stimuli: Sequence[PackedStimulus | None]) -> None:
+        """Set the sticky flag if an amount was clamped in ``stimuli``, those of bursts that were done."""
+        for stimulus in stimuli:
+            if stimulus is not None and stimulus.clamped:
+                self.counters[CLAMPED] = 1
 
     def waiting(self, number: int, plan: Plan) -> int:
         """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""

@@ -59,7 +59,8 @@ class Queues(NamedTuple):
     palette : int64 (P,)
         The different contributions of a network with few, none of which is computed; empty where words hold them.
     ends : int64 (T, a multiple of 8)
-        Where what is in the first Q of a thread ends: its row, which it writes all the time, shares no cache line.
+        ``ends[t, q]``: end of queue q of thread t in ``words``. Only the first Q entries of a row are used; rows are
+        padded so that threads share no cache line.
     per_thread, capacity : int
         Q and C.
     sums, flags : (N,)
@@ -163,16 +164,21 @@ def _pack(first: int, end: int, static: Static, queues: Queues, numbers: Array, 
 keep_on_disk(_pack, "pack")
 
 
+def bin_type(queues: Queues, narrow: bool) -> np.dtype[Any]:
+    """Type of the numbers of ``queues``: the narrowest, each of which kernels are compiled for, or else uint32."""
+    return np.min_scalar_type(queues.per_thread) if narrow else np.dtype(np.uint32)
+
+
 def pack_rows(
     static: Static, queues: Queues, pool: Executor, palette: Palette = NO_PALETTE, narrow: bool = True
 ) -> Rows:
     """``static`` as words of ``queues``, which have this ``palette``, by the threads of ``pool``.
 
-    ``narrow``: queues are numbered in the narrowest integers, each of which kernels are compiled for.
+    ``narrow`` is that of ``bin_type``.
     """
     count, threads = len(static.targets), len(queues.bounds) - 1
     words = np.empty(count, queues.words.dtype)
-    bins = np.empty(count, np.min_scalar_type(queues.per_thread) if narrow else np.dtype(np.uint32))
+    bins = np.empty(count, bin_type(queues, narrow))
     cuts = np.linspace(0, count, threads + 1).astype(np.int64)
     _for_all(pool, lambda t: _pack(cuts[t], cuts[t + 1], static, queues, palette.numbers, words, bins), threads)
     return Rows(static.offsets, words, bins, static.clamped_sources)

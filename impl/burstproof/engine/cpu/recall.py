@@ -43,7 +43,7 @@ class RecallParts(NamedTuple):
     put_ahead: Compiled
 
 
-def pays(layout: Layout, sums: np.dtype[Any]) -> bool:
+def can_recall(layout: Layout, sums: np.dtype[Any]) -> bool:
     """Whether rows of ``layout`` may be recalled: all are static and, divided by delays, long enough."""
     if layout.computed is not None or layout.plastic is not None:
         return False
@@ -54,7 +54,10 @@ def pays(layout: Layout, sums: np.dtype[Any]) -> bool:
 
 
 def recall_of(static: Static, neurons: int, slots: int, sums: np.dtype[Any]) -> Recall | None:
-    """``static`` as words, with room for fired lists; ``None`` if too many contributions are different."""
+    """``static`` as words, with room for fired lists.
+
+    ``None`` if there are no synapses, or too many different contributions.
+    """
     bits = max(1, (neurons - 1).bit_length())
     palette = palette_of(static.contributions, 1 << (_WORD_BITS - bits))
     if not len(palette.values):

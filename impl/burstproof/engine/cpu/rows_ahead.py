@@ -13,7 +13,10 @@ ROWS_AHEAD = 8
 """A row is asked for so many turns ahead, and where it begins twice as many."""
 
 MOST_SYNAPSES = 512
+"""Most synapses of a row that are asked for, from its first on."""
+
 LINE_BYTES = 64
+"""Bytes of a cache line: what is asked for comes with all of its line."""
 
 
 def make_look_ahead() -> Compiled:

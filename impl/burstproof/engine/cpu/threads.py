@@ -8,32 +8,25 @@ batch about as long as a busy caller takes, and otherwise sleep in a pool.
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
+from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
 from burstproof.engine.cpu.arrays import Output, Plan, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
-from burstproof.engine.cpu.palette import NO_PALETTE, palette_of
-from burstproof.engine.cpu.queues import balanced_bounds, make_queues, pack_rows
+from burstproof.engine.cpu.palette import NO_PALETTE, Palette, palette_of
+from burstproof.engine.cpu.queues import Queues, balanced_bounds, bin_type, make_queues, pack_rows
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, NOT_STARTED, Shared
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
 from burstproof.errors import InputError
 from burstproof.network.model import Network
-
-MOST_THREADS = 56
-"""Most threads that ``threads = 0`` takes."""
-
-_NEURON_NS = 1.0
-_EVENT_NS = 2.4
-_EXPECTED_RATE = 0.01
-_LEAST_NS = 100_000.0
-_THREAD_NS = 40_000.0
 
 
 def check_threads(threads: int, cores: int) -> None:
@@ -58,26 +51,56 @@ def check_threads(threads: int, cores: int) -> None:
 def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
     """Threads for a network on a machine with ``cores`` cores.
 
-    ``options.cpu.threads`` if it is not 0. Otherwise a burst of which 1 % fires is estimated for one thread: below
-    100 us it stays there, since threads that meet in every burst, and each look at all that fired, pay off only if each
-    is left with some 40 us to do.
+    ``options.cpu.threads`` if it is not 0, else as many as a burst of which 1 % fires keeps busy.
     """
     if options.cpu.threads > 0:
         check_threads(options.cpu.threads, cores)
         return min(options.cpu.threads, max(neurons, 1))
-    alone = _NEURON_NS * neurons + _EVENT_NS * _EXPECTED_RATE * synapses
-    return 1 if alone < _LEAST_NS else max(1, min(int(alone / _THREAD_NS), cores, MOST_THREADS))
+    return cpu_threads(neurons, USUAL_RATE * synapses, cores)
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:
-    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one."""
+    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
     memory = CpuMemory(network, options, plan_fixed_point(network, options), may_recall=threads == 1)
     buffers = []
     for name, array in memory.arrays().items():
         held = array.nbytes if any(array.strides) else array.itemsize
         buffers.append(PlannedBuffer(name, array.size, array.dtype.name, held, "host"))
+    if needs_team(threads, memory):
+        for name, (count, dtype) in team_sizes(threads, memory).items():
+            buffers.append(PlannedBuffer(name, count, dtype.name, count * dtype.itemsize, "host"))
     return Planned(tuple(buffer for buffer in buffers if buffer.count))
+
+
+def needs_team(threads: int, memory: CpuMemory) -> bool:
+    """Whether contributions go through queues."""
+    return threads > 1 or memory.needs_queues
+
+
+def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype[Any]]]:
+    """Entries and type of each array that a ``Team`` holds beside ``memory``, but for those of a few lines."""
+    queues, _ = _queues_of(threads, memory)
+    synapses, neurons = len(memory.static.targets), memory.layout.neuron_count
+    columns = ("words", "palette", "ends", "sums", "flags")
+    sizes = {f"queues.{name}": (getattr(queues, name).size, getattr(queues, name).dtype) for name in columns}
+    return sizes | {
+        "rows.words": (synapses, queues.words.dtype),
+        "rows.bins": (synapses, bin_type(queues, not memory.general)),
+        "shared.fired": (2 * neurons, np.dtype(np.uint32)),
+        "shared.before": (2 * neurons, np.dtype(np.float32)),
+    }
+
+
+def _queues_of(threads: int, memory: CpuMemory) -> tuple[Queues, Palette]:
+    """Empty queues of ``threads`` for what ``memory`` holds, and the palette of their words."""
+    static, slots = memory.static, memory.layout.max_delay
+    bounds = balanced_bounds(static.targets, memory.layout.neuron_count, threads)
+    synapses = len(static.targets) + len(memory.computed.targets)
+    widest = np.dtype(np.int64) if memory.computes else static.contributions.dtype
+    numbered = static.contributions.dtype.itemsize > 2 and not (memory.general or memory.computes)
+    palette = palette_of(static.contributions) if numbered else NO_PALETTE
+    return make_queues(bounds, synapses, widest, memory.ring, slots, palette), palette
 
 
 class Team:
@@ -93,15 +116,8 @@ class Team:
 
     def _bind(self) -> None:
         """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
-        memory, threads = self._memory, self._threads
-        count, slots = memory.layout.neuron_count, memory.layout.max_delay
-        bounds = balanced_bounds(memory.static.targets, count, threads)
-        synapses, computed = len(memory.static.targets), len(memory.computed.targets)
-        widest = np.dtype(np.int64) if memory.computes else memory.static.contributions.dtype
-        wide = memory.static.contributions.dtype.itemsize > 2
-        numbered = wide and not (memory.general or memory.computes)
-        palette = palette_of(memory.static.contributions) if numbered else NO_PALETTE
-        queues = make_queues(bounds, synapses + computed, widest, memory.ring, slots, palette)
+        memory, threads, count = self._memory, self._threads, self._memory.layout.neuron_count
+        queues, palette = _queues_of(threads, memory)
         self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
         self._shared = Shared(
             lines(HELPERS + threads * LINE),

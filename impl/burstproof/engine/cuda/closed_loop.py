@@ -16,7 +16,6 @@ from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.errors import BurstproofError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -33,7 +32,7 @@ class LoopEngine(Protocol):
     options: EngineOptions
     fixed_point: FixedPoint
     burst_count: int
-    failure: BurstproofError | None
+    failure: Exception | None
 
     def step(self, stimulus: Stimulus) -> Burst:
         """Run one burst by itself."""

@@ -32,7 +32,7 @@ from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import interrupted
+from burstproof.engine.interruption import KeepingFailure, interrupted
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import record_steps, recording_of
@@ -53,6 +53,9 @@ _SHORT_LISTS = 10_000_000
 """Up to so many neurons a run of one burst is a step, whatever it records: to fetch the fired list takes less time than
 a batch does."""
 
+_CURE = "Create another engine and restore a state"
+"""What can be done after an interruption while a burst was under way that the host did not hear of."""
+
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
@@ -72,15 +75,20 @@ def _keeping_failure(
             raise
         except KeyboardInterrupt:
             if not engine.has_settled:
-                engine.failure = _interrupted()
+                engine.failure = interrupted(_CURE)
             raise
 
     return kept
 
 
-def _interrupted() -> InputError:
-    """What is said of an engine that was interrupted while a burst was under way that the host did not hear of."""
-    return interrupted("Create another engine and restore a state")
+def _raised_by(progress: Progress | None) -> BaseException | None:
+    """What ``progress`` raises when told of one burst: the engine can go on behind it."""
+    try:
+        if progress is not None:
+            progress(1)
+    except BaseException as error:
+        return error
+    return None
 
 
 LayOut = Callable[[Network, FixedPoint, int], Devices]
@@ -99,9 +107,9 @@ class CudaEngine(PackedEngine):
     ----------
     partition : Partition or None
         How the neurons are split over shards; ``None`` on one device, and where shards generated their own synapses.
-    failure : BurstproofError or None
+    failure : Exception or None
         Why the engine cannot go on: a device failed, or its memory ran out, while something was under way; or a burst
-        was interrupted.
+        did not end.
     """
 
     backend = "cuda"
@@ -117,7 +125,7 @@ class CudaEngine(PackedEngine):
         self._loop: StayingLoop | None = None
         self.partition: Partition | None = None
         self._growing: GrowingOnDevices[CudaEngine] | None = None
-        self.failure: BurstproofError | None = None
+        self.failure: Exception | None = None
 
     @property
     def devices(self) -> Devices:
@@ -414,9 +422,9 @@ class CudaEngine(PackedEngine):
     ) -> Burst:
         """One burst of a network in which neurons or synapses appear."""
         self._usable()
-        self.failure = _interrupted()
-        burst = growing.step(number, packed, stimulus.memories_early)
-        self.burst_count, self.failure = number, None
+        with KeepingFailure(self, _CURE):
+            burst = growing.step(number, packed, stimulus.memories_early)
+            self.burst_count = number
         return burst
 
     def _run_ahead(
@@ -430,28 +438,18 @@ class CudaEngine(PackedEngine):
     ) -> Recording:
         """Bursts of such a network whose kernel stays on the device."""
         self._usable()
-        self.failure = _interrupted()
-        with growing.ahead(record) as recorder:
+        raised: BaseException | None = None
+        with KeepingFailure(self, _CURE), growing.ahead(record) as recorder:
             for number in coming:
                 early = plan.get(number, NO_STIMULUS).memories_early.tolist()
                 growing.advance(number, packed.get(number), early)
                 self.burst_count = number
-                if progress is not None:
-                    self._tell(growing, progress)
-        self.failure = None
+                raised = _raised_by(progress)
+                if raised is not None:
+                    break
+        if raised is not None:
+            raise raised
         return recorder.recording()
-
-    def _tell(self, growing: GrowingOnDevices[CudaEngine], progress: Progress) -> None:
-        """Call ``progress``; if it raises, the engine can go on after the burst just done."""
-        try:
-            self.failure = None
-            progress(1)
-            self.failure = _interrupted()
-        except BaseException:
-            self.failure = _interrupted()
-            growing.settle()
-            self.failure = None
-            raise
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """One burst of an engine that holds another's network with room: what fired, and the candidates.

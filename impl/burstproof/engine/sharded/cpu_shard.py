@@ -80,6 +80,7 @@ class CpuShard:
         plan = self._no_plan if stimulus is None else memory.plan([stimulus])
         places, potentials = self._places, self._potentials
         count, candidates = memory.kernels.fire(memory.held(plan), number, batch, memory.fired[0], places, potentials)
+        memory.note_clamped([stimulus])
         memory.fired = places[:count].copy(), potentials[:count].copy()
         return Fired(self._members[places[:count]], potentials[:count].copy(), int(candidates))
 

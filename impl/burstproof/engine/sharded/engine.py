@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import ending_or_interrupted, refuse_interrupted
+from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -60,6 +60,8 @@ class ShardedEngine(PackedEngine):
         Those of this process.
     exchange_path : str
         The way that firings take between processes, in words.
+    failure : Exception or None
+        Why the engine cannot go on until a state is restored: a burst did not end.
     """
 
     def __init__(
@@ -79,7 +81,8 @@ class ShardedEngine(PackedEngine):
         check_network(network, options)
         _check_partition(network, partition, self.exchange)
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
-        self.burst_count, self.interrupted = network.burst_count, False
+        self.burst_count = network.burst_count
+        self.failure: Exception | None = None
         self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
         self._make_shard = make_shard
@@ -120,12 +123,13 @@ class ShardedEngine(PackedEngine):
             progress,
         )
 
-    @ending_or_interrupted
     def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
+        refuse_failed(self)
         number = self.burst_count + 1
-        if self._growing is not None:
-            return self._growing.step(number, stimulus, early)
-        everything = self.burst(number, stimulus)
+        with KeepingFailure(self):
+            if self._growing is not None:
+                return self._growing.step(number, stimulus, early)
+            everything = self.burst(number, stimulus)
         return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
@@ -194,7 +198,7 @@ class ShardedEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
-        refuse_interrupted(self)
+        refuse_failed(self)
         return self.whole() if self._growing is None else self._growing.state(self.burst_count)
 
     def whole(self) -> EngineState:
@@ -217,7 +221,7 @@ class ShardedEngine(PackedEngine):
             self.take(state)
         else:
             self._growing.restore(state)
-        self.interrupted = False
+        self.failure = None
 
     def take(self, state: EngineState) -> None:
         """Continue from ``state`` of what the shards hold."""

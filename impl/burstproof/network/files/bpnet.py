@@ -32,9 +32,6 @@ from burstproof.network.files.bpnet_format import (
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
-SUFFIX = ".bpnet"
-"""Ending of network files."""
-
 _Stored = tuple[Column, npt.NDArray[Any]]
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from burstproof.network.cortical_ids import encode_id
 from burstproof.network.features import Homeostat, MemoryArea, MemoryChange
-from burstproof.network.grow.blueprint import AreaFeatureSpec, encode_id
+from burstproof.network.grow.blueprint import AreaFeatureSpec
 from burstproof.network.grow.fields import FLOAT32_MAX, Field, is_number
 
 LARGEST_FINITE_LIMIT = 65534

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import encode_id
 from burstproof.network.features import ModulatorKind
 from burstproof.network.grow.area_features import area_features, listed_ids
-from burstproof.network.grow.blueprint import CORE_AREAS, AreaSpec, MappingSpec, RuleSpec, encode_id
+from burstproof.network.grow.blueprint import CORE_AREAS, AreaSpec, MappingSpec, RuleSpec
 from burstproof.network.grow.failing_rules import plasticity_mode, why_delay_fails, why_plasticity_fails
 from burstproof.network.grow.fields import Field
 

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import readable_id
 from burstproof.network.features import Homeostat, MemoryArea, ModulatorKind
 from burstproof.network.grow.fields import readable
 from burstproof.network.grow.morphology import Morphology, WiringRule, resolve
 
 CORE_AREAS = ("___death", "___power", "___fatig", "___pain_", "___pleas", "___fear_", "___hope_")
 """Ids of the areas that every network has; the position is the cortical index."""
-
-
-def encode_id(raw: bytes) -> str:
-    """The base64 text of the 8 bytes of a cortical id, as it appears in recordings and genomes."""
-    return base64.b64encode(raw).decode("ascii")
-
-
-def readable_id(cortical_id: str) -> str:
-    """The 8 characters behind a base64 id without the padding at their end, or the id where they cannot be printed."""
-    raw = base64.b64decode(cortical_id)
-    text = raw.decode("latin-1")
-    return text.rstrip("_") or text if text.isascii() and text.isprintable() else cortical_id
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import encode_id, readable_id
 from burstproof.network.grow.areas import (
     GenomeForm,
     IdReader,
@@ -26,9 +27,7 @@ from burstproof.network.grow.blueprint import (
     GenomePolicy,
     MappingSpec,
     RuleSpec,
-    encode_id,
     label,
-    readable_id,
     wiring_rule,
 )
 from burstproof.network.grow.failing_rules import failing_rule_error, without_failing

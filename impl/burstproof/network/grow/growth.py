@@ -77,7 +77,7 @@ def grow(
         raise InputError("seed out of range", where="seed", got=seed, allowed="0...2**64 - 1", cure="Choose another")
     _check_neurons(genome, min(max_neurons, LARGEST_NETWORK))
     links = list(genome_links(genome, grow_randomizer))
-    _check_synapses(genome, links, max_synapses)
+    _check_synapses(links, max_synapses)
     areas = tuple(_area(index, spec) for index, spec in enumerate(genome.areas))
     reading = FeatureReading(genome, areas)
     neurons = _neurons(genome.areas)
@@ -132,7 +132,7 @@ def _check_neurons(genome: Genome, cap: int) -> None:
             )
 
 
-def _check_synapses(genome: Genome, links: list[Link], cap: int) -> None:
+def _check_synapses(links: list[Link], cap: int) -> None:
     """Refuse rules that together can make more synapses than the cap, naming the one that exceeds it."""
     total = 0
     for link in links:

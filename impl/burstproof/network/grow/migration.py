@@ -6,16 +6,9 @@ import dataclasses
 from collections.abc import Sequence
 
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import encode_id, readable_id
 from burstproof.network.features import ModulatorKind
-from burstproof.network.grow.blueprint import (
-    AreaFeatureSpec,
-    AreaSpec,
-    MappingSpec,
-    ModulatorSpec,
-    RuleSpec,
-    encode_id,
-    readable_id,
-)
+from burstproof.network.grow.blueprint import AreaFeatureSpec, AreaSpec, MappingSpec, ModulatorSpec, RuleSpec
 
 _INSTANCES = {
     "reward_source_area": ("reward", ModulatorKind.REWARD, 100.0),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from burstproof.network.cortical_ids import encode_id
 from burstproof.network.features import ModulatorKind
 from burstproof.network.grow.areas import IdReader
-from burstproof.network.grow.blueprint import ModulatorSpec, encode_id
+from burstproof.network.grow.blueprint import ModulatorSpec
 from burstproof.network.grow.fields import Field, is_number
 
 _UINT16_MAX = 65535

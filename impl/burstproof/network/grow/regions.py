@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from burstproof.errors import GenomeError
+from burstproof.network.cortical_ids import encode_id
 from burstproof.network.grow.areas import IdReader
-from burstproof.network.grow.blueprint import Genome, encode_id, label
+from burstproof.network.grow.blueprint import Genome, label
 from burstproof.network.grow.fields import Field
 from burstproof.network.grow.genome_features import acting_twins
 

@@ -248,5 +248,6 @@ def driven_spec(
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
     least = math.ceil(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
     allowed = f"{least} or more at this rate, so that the number of firings fluctuates by less than 15 %"
-    _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, "Take more neurons, or a higher rate")
+    cure = "Take more neurons, more synapses each, or a higher rate"
+    _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, cure)
     return made

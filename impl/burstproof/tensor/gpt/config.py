@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod, sqrt
+from math import lcm, prod, sqrt
 
 from burstproof.errors import ArrayError
 
@@ -49,10 +49,12 @@ class GptConfig:
         if min(sizes) < 1:
             raise ArrayError("every size of a model is at least 1", where="GptConfig", got=sizes)
         if self.width % self.heads or self.width % _COLUMN_MULTIPLE:
+            step = lcm(self.heads, _COLUMN_MULTIPLE)
             raise ArrayError(
                 f"the width must be a multiple of {_COLUMN_MULTIPLE} and of the heads",
                 where="GptConfig",
                 got=f"width {self.width}, {self.heads} heads",
+                cure=f"Take a width of {-(-self.width // step) * step}, or other heads",
             )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from suites.support.parity.planted.fault import Fault
 from suites.support.parity.planted.names import (
     ADD_UP,
+    BATCH,
     CLAMPS,
     DELAY,
     DELAYS,
@@ -25,7 +26,6 @@ from suites.support.parity.planted.names import (
     PLASTIC,
     RESTART,
     SNOOZE,
-    TRAIN,
     WINDOW,
 )
 
@@ -141,7 +141,7 @@ KERNELS: tuple[Fault, ...] = (
         "engine/cpu/memory.py",
         "neurons.was_candidate[:] = state.was_candidate[members]",
         "neurons.was_candidate[:] = False",
-        (TRAIN,),
+        (BATCH,),
     ),
 )
 
@@ -182,7 +182,7 @@ THREADED: tuple[Fault, ...] = (
         "engine/cpu/deliver.py",
         "if queues.ahead[slot]:",
         "if False:",
-        (TRAIN,),
+        (BATCH,),
     ),
     Fault(
         "a thread's firings lie one place too far in the list",
@@ -234,6 +234,6 @@ SHARDED: tuple[Fault, ...] = (
         "engine/sharded/engine.py",
         "for shard in self.shards:\n                shard.restore(state)",
         "for shard in self.shards[1:]:\n                shard.restore(state)",
-        (TRAIN,),
+        (BATCH,),
     ),
 )

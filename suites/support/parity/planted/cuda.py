@@ -5,6 +5,7 @@ from __future__ import annotations
 from suites.support.parity.planted.fault import Fault
 from suites.support.parity.planted.names import (
     ADD_UP,
+    BATCH,
     CLAMPS,
     DELAYS,
     DRIVEN_CLAMP,
@@ -19,7 +20,6 @@ from suites.support.parity.planted.names import (
     RESTART,
     SILENT,
     SNOOZE,
-    TRAIN,
     WINDOW,
 )
 
@@ -149,6 +149,6 @@ KERNELS: tuple[Fault, ...] = (
         "engine/cuda/host/state.py",
         'self.write("marks", self._marks(state))',
         'self.write("marks", 0 * self._marks(state))',
-        (TRAIN,),
+        (BATCH,),
     ),
 )

@@ -1,4 +1,4 @@
-"""Names of cases, mixes and trains of ``planted_check`` that find several faults."""
+"""Names of cases, mixes and batches of ``planted_check`` that find several faults."""
 
 FAN = "3 parts of 2.0 divided by 3 add up"
 LIMIT = "above the threshold limit it does not fire, at the limit it does"
@@ -27,7 +27,7 @@ DRIVEN = "a negative mp-driven potential counts as 0, and its targets are still 
 CARRY = "a sum carries into its upper 32 bits"
 MIX, FRACTIONS, CLAMPS = "mix: integers", "mix: fractions", "mix: clamped contributions"
 DELAYS, PLASTIC = "mix: fractions, delays to 7", "mix: plastic, window 1"
-TRAIN = "train: fractions"
+BATCH = "batch: fractions"
 
 RAW_LEAK = "homeostat: until its first update a neuron keeps its raw leak, then the leak is within its bounds"
 SCALED_LEAK = "modulators: a leak under a homeostat is scaled from g, and the homeostat goes on from the unscaled g"

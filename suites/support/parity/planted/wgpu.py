@@ -5,6 +5,7 @@ from __future__ import annotations
 from suites.support.parity.planted.fault import PROBE, Fault
 from suites.support.parity.planted.names import (
     ADD_UP,
+    BATCH,
     CARRY,
     DELAY,
     DELAYS,
@@ -18,7 +19,6 @@ from suites.support.parity.planted.names import (
     PLASTIC,
     RESTART,
     SNOOZE,
-    TRAIN,
     WINDOW,
 )
 
@@ -133,6 +133,6 @@ SHADERS: tuple[Fault, ...] = (
         "engine/wgpu/memory.py",
         "status = np.where(state.was_candidate, np.uint32(WAS_CANDIDATE), np.uint32(0))",
         "status = np.zeros(len(state.was_candidate), np.uint32)",
-        (TRAIN,),
+        (BATCH,),
     ),
 )

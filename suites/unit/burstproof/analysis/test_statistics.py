@@ -22,6 +22,14 @@ def test_statistics_count_neurons_firings_and_peaks() -> None:
     assert activity_table(counter.areas()).count("\n") == 3
 
 
+@pytest.mark.parametrize(
+    ("name", "cortical_id", "shown"), [("eye", "Y0FfX19fX18=", "eye"), ("", "Y0FfX19fX18=", "cA"), ("", "v1", "v1")]
+)
+def test_an_area_is_shown_by_its_name_or_by_what_its_id_says(name: str, cortical_id: str, shown: str) -> None:
+    area = AreaActivity(7, cortical_id, name, 10, 1, 1, 0.1, 1)
+    assert activity_table((area,)).splitlines()[-1].split()[0] == shown
+
+
 def test_firings_of_neurons_that_the_run_added_count_in_no_area() -> None:
     counter = ActivityCounter(network([1, 4, 4, 4], {4: "four"}))
     counter.add(recording(1, [[0, 4, 50_000_000], [1, 50_000_001]]))

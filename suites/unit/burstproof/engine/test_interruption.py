@@ -1,23 +1,29 @@
-"""Engines that Ctrl-C interrupts within a burst do not go on from a state that never was."""
+"""Engines of which an error or Ctrl-C ends a burst do not go on from a state that never was."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cuda.engine import CudaEngine
+from burstproof.engine.features.machine import MemoryMachine
+from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
-from burstproof.errors import InputError
-from burstproof.network.model import Network
+from burstproof.errors import InputError, NetworkError
+from burstproof.network.features import AssociativeMapping, Features
+from burstproof.network.model import Network, NeuronTable, SynapseTable
+from burstproof.network.plasticity import PlasticMapping
 from suites.support.parity.mixed import mixed_network, mixed_options
 from suites.support.shards.cpu_shards import mix_named, sharded
 
@@ -28,6 +34,22 @@ ENGINES = {
     "2 threads": lambda network, options: CpuEngine(network, _threads(options, 2)),
     "2 shards": sharded("contiguous", 2),
 }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An error and what it says, as a pattern."""
+
+    kind: type[Exception]
+    match: str
+
+
+ENDINGS: tuple[tuple[BaseException, Answer], ...] = (
+    (KeyboardInterrupt(), Answer(InputError, r"interrupted within a burst.*Restore a state")),
+    (NetworkError("too many synapses"), Answer(NetworkError, "too many synapses")),
+    (MemoryError("no room"), Answer(MemoryError, "no room")),
+)
+"""What ends a burst, and how the engine answers from then on."""
 
 
 def _threads(options: EngineOptions, threads: int) -> EngineOptions:
@@ -44,17 +66,95 @@ def test_an_interrupted_engine_goes_on_from_a_restored_state_only(name: str) -> 
         reference.run(5, start)
         known = engine.state()
         assert list(reference.state().differences(known)) == []
-        within = mock.patch("burstproof.engine.cpu.memory.CpuMemory.note_power", side_effect=KeyboardInterrupt)
-        with within, pytest.raises(KeyboardInterrupt):
-            engine.run(3)
-        asked: list[Callable[[], object]] = [engine.state, engine.step, partial(engine.run, 2)]
-        for ask in asked:
-            with pytest.raises(InputError, match=r"interrupted within a burst.*Restore a state"):
-                ask()
-        engine.restore(known)
+        for raised, answer in ENDINGS:
+            within = mock.patch("burstproof.engine.cpu.memory.CpuMemory.note_power", side_effect=raised)
+            with within, pytest.raises(type(raised)):
+                engine.run(3)
+            refuses_all(engine, answer)
+            engine.restore(known)
         engine.run(4)
         reference.run(4)
         assert list(reference.state().differences(engine.state())) == []
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_error_in_what_appears_is_raised_again(name: str) -> None:
+    """Half of the burst is done by then: the synapses that it makes, but not all that follows."""
+    network, options = associating_network(), EngineOptions()
+    everybody = {number: Stimulus(forced=np.arange(4, dtype=np.uint32)) for number in range(1, 9)}
+    end = MemoryMachine.end
+
+    with closing(ENGINES[name](network, options)) as engine, closing(_reference(network, options)) as reference:
+        engine.run(2, everybody)
+        reference.run(2, everybody)
+        known = engine.state()
+        for raised, answer in ENDINGS:
+
+            def end_and_raise(*arguments: Any, raised: BaseException = raised) -> None:
+                end(*arguments)
+                raise raised
+
+            with mock.patch.object(MemoryMachine, "end", end_and_raise), pytest.raises(type(raised)):
+                engine.step(everybody[3])
+            refuses_all(engine, answer)
+            engine.restore(known)
+        engine.run(4, everybody)
+        reference.run(4, everybody)
+        assert list(reference.state().differences(engine.state())) == []
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_the_cuda_engine_keeps_the_error_of_a_growing_burst(ahead: bool) -> None:
+    """Its devices are not asked for anything here."""
+    network = associating_network()
+    for raised, answer in ENDINGS:
+        engine = _cuda_engine(network, mock.Mock(side_effect=raised), ahead)
+        with pytest.raises(type(raised)):
+            engine.run(3)
+        refuses_all(engine, replace(answer, match=answer.match.replace("Restore", "Create another engine and restore")))
+
+
+def test_the_cuda_engine_goes_on_after_a_callback_that_raised() -> None:
+    """The burst before it has ended."""
+    advance = mock.Mock()
+    engine = _cuda_engine(associating_network(), advance, ahead=True)
+    for count in (1, 2):
+        with pytest.raises(KeyboardInterrupt):
+            engine.run(3, progress=mock.Mock(side_effect=KeyboardInterrupt))
+        assert (engine.burst_count, engine.failure) == (count, None)
+    engine.run(3)
+    assert (engine.burst_count, advance.call_count) == (5, 5)
+
+
+def _cuda_engine(network: Network, burst: mock.Mock, ahead: bool) -> CudaEngine:
+    """One over ``network`` whose bursts are calls of ``burst``."""
+    engine = CudaEngine(network, EngineOptions(), plan_fixed_point(network, EngineOptions()), mock.Mock())
+    growing = mock.MagicMock(step=burst, advance=burst)
+    growing.ahead.return_value.__exit__.return_value = False
+    growing.begin_run.return_value = ahead
+    engine._growing = growing
+    return engine
+
+
+def refuses_all(engine: Engine, answer: Answer) -> None:
+    """Whatever is asked, the engine gives one ``answer``."""
+    asked: list[Callable[[], object]] = [
+        engine.state,
+        engine.step,
+        partial(engine.run, 2),
+        partial(engine.potentials, np.arange(2, dtype=np.uint32)),
+    ]
+    for ask in asked:
+        with pytest.raises(answer.kind, match=answer.match):
+            ask()
+
+
+def associating_network() -> Network:
+    """Two areas of two neurons; synapses appear from one to the other."""
+    neurons = NeuronTable.build(4, cortical_areas=[7, 7, 8, 8])
+    features = Features(associative=(AssociativeMapping(7, 8, 0),))
+    pairs = (PlasticMapping(np.empty(0, np.int64)),)
+    return Network(neurons, SynapseTable.build([0, 1, 2], [2, 3, 0]), plastic_mappings=pairs, features=features)
 
 
 def _reference(network: Network, options: EngineOptions) -> Engine:

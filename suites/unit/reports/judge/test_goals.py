@@ -12,7 +12,7 @@ from burstproof.errors import ExitCode, InputError
 from reports.command import main
 from reports.html import render
 from reports.judge.goals import HEADS, GoalRow, goal_lines, goal_rows, goal_table, open_goals
-from reports.judge.targets import Other, later_goals, load_targets, parse_targets
+from reports.judge.targets import Comparison, Other, later_goals, load_targets, parse_targets
 from reports.judge.verdict import judge_cases
 from reports.store import load_run, write_run
 from reports.values.measurement import CaseResult, Measurement, Outcome
@@ -177,6 +177,20 @@ def test_goals_are_not_measured_for_one_reason_each() -> None:
 
 
 @pytest.mark.parametrize(
+    ("floor_us", "floor", "share"), [(None, "16 µs", "73 %"), (11.9, "16 µs", "73 %"), (18.0, "18 µs", "82 %")]
+)
+def test_the_floor_that_was_judged_with_is_shown(floor_us: float | None, floor: str, share: str) -> None:
+    """The target's own where the figure states none, or a lower one."""
+    more = {"connectivity": "uniform", "kind": "uniform", "gpus": 1, "device": "NVIDIA H200"}
+    more |= {} if floor_us is None else {"floor": floor_us / 1e3}
+    figure = latency("cuda", 100_000, 21.6 / 1e3, scope="launch to download", **more)
+    case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=(figure,))
+    record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
+    row = row_of(record, "100 K neurons × 100, 1 % firing, fired list downloaded")
+    assert (row.decided, row.floor, row.of_floor) == ("FAIL, floor shown", floor, share)
+
+
+@pytest.mark.parametrize(
     ("ceiling", "decided", "share"),
     [(0.95, "FAIL, floor shown", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, no floor", "")],
 )
@@ -187,6 +201,14 @@ def test_the_floor_of_a_share_is_the_most_that_can_be_reached(ceiling: float | N
     case = CaseResult("case", "stage6", ("TO-3",), Outcome.PASSED, measurements=(figure,))
     row = row_of(replace(sample_record(), cases=(case,), judgements=judge_cases([case])), name)
     assert (row.decided, row.of_floor) == (decided, share)
+
+
+def test_the_share_of_a_time_within_a_range_is_below_100_percent() -> None:
+    """A lower bound does not make more time the better."""
+    record = record_of(19.3)
+    goal = next(target for target in load_targets() if target.id == record.judgements[0].target)
+    (row,) = goal_rows(record, [replace(goal, comparison=Comparison.RANGE, low=12.0)])
+    assert (row.floor, row.of_floor) == ("11.9 µs", "61 %")
 
 
 def test_a_figure_below_its_floor_is_an_error_in_the_table() -> None:

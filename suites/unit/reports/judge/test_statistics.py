@@ -93,6 +93,14 @@ def test_figures_for_people(value: float, unit: str, text: str) -> None:
     assert units.readable(value, unit) == text
 
 
+@pytest.mark.parametrize(
+    ("texts", "most", "text"),
+    [("", 1, ""), ("a", 1, "a"), ("ab", 2, "a, b"), ("abc", 2, "a, b and 1 more"), ("abc", 1, "a and 2 more")],
+)
+def test_the_first_of_many_texts(texts: str, most: int, text: str) -> None:
+    assert units.first_of(tuple(texts), most) == text
+
+
 def test_sentences_of_older_records_are_typeset() -> None:
     assert units.typeset("9.314 us misses <= 9 us by 3.5 %") == "9.314 µs misses ≤ 9 µs by 3.5 %"
     assert units.typeset("3.597x misses >= 3.8x") == "3.597× misses ≥ 3.8×"

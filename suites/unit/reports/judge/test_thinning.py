@@ -21,7 +21,6 @@ from reports.values.record import BASELINE_NAME
 from suites.support.sample_record import VALIDATOR, sample_record
 
 BASELINES = Path(store.__file__).parent / "baselines"
-COMMITTED = sorted(path.parent for path in BASELINES.glob(f"*/{BASELINE_NAME}"))
 MOST_BYTES = 600_000
 """Of a whole plan, whose 13 000 cases are two thirds of it; of a stage, a tenth."""
 pytestmark = pytest.mark.requirement("RE-1", "RE-4")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -92,6 +93,30 @@ def test_the_plan_names_what_takes_the_place_of_the_rows() -> None:
     assert sizes["recall.starts"] == 2 * NEURONS * (SLOTS + 1)
     assert sum(name.endswith(".offsets") for name in sizes) == 1
     assert "static.targets" not in sizes
+
+
+def test_rows_that_are_recalled_are_held_once() -> None:
+    """At the start, and when a state has brought other weights."""
+    network = network_of(5)
+    engine = CpuEngine.create(network, OPTIONS)
+    state = replace(engine.state(), weights=network.synapses.weights + np.float32(1))
+    for _ in range(2):
+        memory = engine._memory
+        assert memory.recall is not None
+        assert len(memory.recall.words) == network.synapse_count
+        for rows in (memory.static, memory.layout.static):
+            assert [_kept_alive(column) for column in (rows.targets, rows.contributions)] == [0, 0]
+        assert _kept_alive(memory.static.delays) == 0
+        engine.restore(state)
+    engine.close()
+
+
+def _kept_alive(column: np.ndarray[Any, Any]) -> int:
+    """Bytes of the array that ``column`` is a view of."""
+    owner = column
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner.nbytes
 
 
 def test_flags_come_while_contributions_are_under_way() -> None:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import numpy as np
 import pytest
 
+from burstproof.engine.costs import MOST_THREADS
+from burstproof.engine.cpu import recall
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.queues import balanced_bounds
-from burstproof.engine.cpu.threads import MOST_THREADS, thread_count
+from burstproof.engine.cpu.threads import planned, thread_count
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
-from burstproof.network.model import Network
+from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import driven_spec, synthesize
 
 pytestmark = [pytest.mark.requirement("BE-5"), pytest.mark.xdist_group("threads")]
 
 LONGER_THAN_HELPERS_WAIT = 0.2
+QUEUES = ("words", "palette", "ends", "sums", "flags")
 
 
 def options(threads: int) -> EngineOptions:
@@ -39,7 +43,7 @@ def network() -> Network:
         (1_000_000, 0, 1, 1),
         (100_000, 10_000_000, 2, 2),
         (100_000, 10_000_000, 64, 8),
-        (500_000, 50_000_000, 64, 42),
+        (500_000, 50_000_000, 64, 41),
         (10_000_000, 1_000_000_000, 256, MOST_THREADS),
     ],
 )
@@ -58,6 +62,38 @@ def test_ranges_follow_where_the_synapses_end() -> None:
     assert balanced_bounds(targets, 2560, 2).tolist() == [0, 640, 2560]
     assert balanced_bounds(np.empty(0, np.uint32), 2560, 2).tolist() == [0, 1280, 2560]
     assert balanced_bounds(np.empty(0, np.uint32), 10, 3).tolist() == [0, 0, 0, 10]
+
+
+@pytest.mark.requirement("BE-9")
+@pytest.mark.parametrize(("threads", "specialise"), [(2, False), (2, True), (1, True)])
+def test_the_plan_names_what_the_threads_hold(threads: int, specialise: bool) -> None:
+    """A single thread has queues, too, if its sums are too large to be added to wherever they lie."""
+    network = synapses_with_delays()
+    chosen = EngineOptions(cpu=CpuOptions(threads=threads, specialise=specialise))
+    with mock.patch("burstproof.engine.cpu.memory.CACHED_BYTES", 0), mock.patch.object(recall, "CACHED_BYTES", 0):
+        sizes = {buffer.name: buffer.bytes for buffer in planned(network, chosen).buffers}
+        team = CpuEngine.create(network, chosen)
+    assert team._team is not None
+    rows, shared = team._team._rows, team._team._shared
+    held = {
+        **{f"rows.{name}": getattr(rows, name).nbytes for name in ("words", "bins")},
+        **{f"queues.{name}": getattr(shared.queues, name).nbytes for name in QUEUES},
+        **{f"shared.{name}": getattr(shared, name).nbytes for name in ("fired", "before")},
+    }
+    team.close()
+    assert {name: sizes.get(name, 0) for name in held} == held
+    assert min(held["rows.words"], held["rows.bins"], held["queues.words"], held["queues.sums"]) > 0
+    assert (held["queues.palette"] > 0) is specialise
+    assert sizes["static.targets"] == 4 * network.synapse_count
+
+
+def synapses_with_delays() -> Network:
+    """1000 neurons, 20 000 synapses with delays of 1 to 3, and contributions that take 32 bits."""
+    ids = np.arange(20_000)
+    synapses = SynapseTable.build(
+        ids % 1000, ids * 7 % 1000, weights=ids % 5 * 20_000.0, delay_bursts=(ids % 3 + 1).astype(np.uint8)
+    )
+    return Network(NeuronTable.build(1000), synapses)
 
 
 def test_helpers_that_have_left_come_back(network: Network) -> None:

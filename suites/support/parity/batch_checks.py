@@ -1,4 +1,4 @@
-"""Checks of the CUDA engine's trains, in the simulator or on a device, and what such checks share.
+"""Checks of the CUDA engine's batches, in the simulator or on a device, and what such checks share.
 
 They are among those of ``simulator_check``, which runs them.
 """
@@ -19,7 +19,7 @@ from burstproof.engine.state import Record, Recording, Stimulus
 from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from suites.support.parity.builder import CreateEngine
-from suites.support.parity.interrupted import TRAIN, interruption_differs
+from suites.support.parity.interrupted import BATCH, interruption_differs
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
 
@@ -120,8 +120,8 @@ def check_second_restored_state() -> list[str]:
     return second_state_differs(cuda_engine)
 
 
-def check_train() -> list[str]:
-    """Trains of 7 bursts from a state taken half-way equal the reference."""
+def check_batches() -> list[str]:
+    """Batches of 7 bursts from a state taken half-way equal the reference."""
     mix = replace(next(m for m in MIXES if m.name.startswith("plastic, windows 3 and 2")), bursts=30)
     network = mixed_network(mix)
     options = replace(mixed_options(mix), cuda=CudaOptions(batch_length=7))
@@ -142,7 +142,7 @@ def all_fire(count: int) -> tuple[Network, dict[int, Stimulus]]:
 
 
 def check_full_log() -> list[str]:
-    """A train that fires more than its log holds stops, is fetched, and goes on without loss."""
+    """A batch that fires more than its log holds stops, is fetched, and goes on without loss."""
     network, plan = all_fire(20)
     options = EngineOptions(cuda=CudaOptions(batch_length=40))
     problems = runs_differ(network, options, 90, plan)
@@ -150,12 +150,12 @@ def check_full_log() -> list[str]:
     done: list[int] = []
     engine.run(90, plan, progress=done.append)
     if sum(done) != 90 or max(done) >= 40:
-        problems.append(f"trains of {done} bursts: the log was never full")
+        problems.append(f"batches of {done} bursts: the log was never full")
     return problems
 
 
 def check_stimulus_beyond_capacity() -> list[str]:
-    """Stimuli larger than the buffers made for them cut the train short, or have the buffers grow."""
+    """Stimuli larger than the buffers made for them cut the batch short, or have the buffers grow."""
     network, _ = all_fire(30)
     amounts = np.ones(30, np.float32)
     ids = np.arange(30, dtype=np.uint32)
@@ -217,15 +217,15 @@ def check_interrupted_bursts() -> list[str]:
 
 
 def check_late_bursts() -> list[str]:
-    """Burst numbers that pass 2^32, of which the ring's six slots are no divisor: in trains, and one at a time."""
+    """Burst numbers that pass 2^32, of which the ring's six slots are no divisor: in batches, and one at a time."""
     mix = next(m for m in MIXES if m.name == "fractions, delays to 7")
     mix = replace(mix, neurons=30, synapses=200, largest_delay=5, bursts=10)
     network = mixed_network(mix).replace(burst_count=2**32 - 5)
     plan, options = mixed_plan(mix, network), replace(mixed_options(mix), cuda=CudaOptions(batch_length=4))
     problems = []
-    for trains in ((4, 4), (1,) * 6):
+    for batches in ((4, 4), (1,) * 6):
         reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
-        for bursts in trains:
+        for bursts in batches:
             problems += recordings_differ(reference.run(bursts, plan), engine.run(bursts, plan))
         for _ in range(2):
             stimulus = plan.get(reference.burst_count + 1, Stimulus())
@@ -237,11 +237,11 @@ def check_late_bursts() -> list[str]:
 
 
 def check_interrupted_run() -> list[str]:
-    """A callback that raises while a train is under way leaves the engine after it, where the next run goes on."""
+    """A callback that raises while a batch is under way leaves the engine after it, where the next run goes on."""
     mix = replace(next(m for m in MIXES if m.name == "fractions, delays to 7"), neurons=16, synapses=100)
-    mix = replace(mix, bursts=3 * TRAIN + 2)
+    mix = replace(mix, bursts=3 * BATCH + 2)
 
     def create(network: Network, options: EngineOptions) -> Engine:
-        return cuda_engine(network, replace(options, cuda=CudaOptions(batch_length=TRAIN)))
+        return cuda_engine(network, replace(options, cuda=CudaOptions(batch_length=BATCH)))
 
     return interruption_differs(mix, create, [Record.FIRED])
