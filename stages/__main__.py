@@ -6,6 +6,7 @@ Exit codes (requirement RE-2): 0 pass, 1 fail, 2 could not judge, 3 invalid envi
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,12 @@ NEEDED = ("numpy", "numba", "jinja2", "pytest", "pytest_benchmark")
 
 
 def main() -> int:
-    """Check that the tools are here, before anything imports them, and carry out the command line."""
+    """Check that the tools are here, before anything imports them, and carry out the command line.
+
+    What runs and judges is compiled from its sources: a compiled file beside one may be of other code.
+    """
+    if sys.argv[1:2] in (["run"], ["record"]):
+        sys.pycache_prefix, sys.dont_write_bytecode = os.devnull, True
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         from burstproof.errors import EnvironmentInvalidError
@@ -25,14 +31,14 @@ def main() -> int:
             where=sys.executable,
             cure="pip install -e '.[test]' there, or let `python3 noxfile.py -s stages` make an environment.",
         )
-        print(f"stages: error: {error}", file=sys.stderr)
+        print(f"python -m stages: error: {error}", file=sys.stderr)
         return error.exit_code
     from stages.signals import end_in_order
 
     end_in_order()
     from burstproof.door import guarded
 
-    return guarded("stages", _carry_out, plain=False)
+    return guarded("python -m stages", _carry_out, plain=False)
 
 
 def _carry_out() -> int:

@@ -25,7 +25,7 @@ from stages.recovery import recover
 from stages.run_folder import RunFolder, RunPlan, new_run_path, utc_now
 from stages.runner import Runner
 
-PROGRAM = "stages"
+PROGRAM = "python -m stages"
 TO_BE_CONTINUED = 75
 """Exit code of a sitting whose time was over before the plan was; EX_TEMPFAIL of sysexits.h."""
 

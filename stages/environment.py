@@ -6,21 +6,29 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from importlib.machinery import PathFinder
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 
 from reports.values.record import Environment
 
+_HERE = Path(__file__).resolve().parents[1]
 _CHANGES_NAMED = 10
 _GIT_S = 30.0
+_LOOK = ("core.fsmonitor=false", "core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default")
+"""Settings of git: it looks at every file, whatever those of the checkout save it."""
 _MODULES = (".py", ".pyc", ".so", ".pyd")
-_PREFIXES = ("LD_PRELOAD", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
+_PREFIXES = ("BURSTPROOF_", "PYTHON", "LD_", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = (
     *("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
     *("PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONIOENCODING", "PYTHONBREAKPOINT", "PYTHONVERBOSE"),
     *("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONDUMPREFS", "PYTHONPROFILEIMPORTTIME"),
+    *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
 )
 """Variables that would narrow, alter or slow down the suites; their process does not get them."""
 
@@ -29,11 +37,13 @@ def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
     Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
-    the sources that git ignores, files whose changes git was told not to report, and a ``sitecustomize`` on
-    ``PYTHONPATH``, which can alter pytest itself. Where git does not say what changed, nobody knows: that is a change.
+    the sources that git ignores, files whose changes git was told not to report, another folder that git was told to
+    look at, a ``sitecustomize`` on ``PYTHONPATH``, which can alter pytest itself, and modules there that stand in for
+    those of Python, of its packages or of the project. Where git does not say what changed, nobody knows: that is a
+    change.
     """
     commit = _git(root, "rev-parse", "HEAD")
-    changed = _injected()
+    changed = [*_injected(), *_standing_in(root)]
     if commit:
         changed = [*_asked(root, "status", "--porcelain", "--untracked-files=normal"), *_hidden(root), *changed]
     return Environment(
@@ -47,6 +57,24 @@ def take_environment(root: Path) -> Environment:
     )
 
 
+def written_files(root: Path) -> Mapping[str, tuple[int, ...]]:
+    """What the file system says of each tracked file, so that an edit which is taken back shows."""
+    names = (_git(root, "ls-files", "-z") or "").split("\0")
+    found = {name: (root / name).lstat() for name in names if name and os.path.lexists(root / name)}
+    return {name: (one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in found.items()}
+
+
+def environment_since(root: Path, before: Environment, written: Mapping[str, tuple[int, ...]]) -> Environment:
+    """``before`` with what became of the checkout since :func:`written_files` said ``written``."""
+    now, files = take_environment(root), written_files(root)
+    changed = [*before.git_changes, *now.git_changes]
+    if now.git_commit != before.git_commit:
+        changed.append(f"commit {now.git_commit[:12] or 'none'} since the stage began")
+    touched = sorted(name for name in {*written, *files} if written.get(name) != files.get(name))
+    changed += [f"{name} written since the stage began" for name in touched]
+    return replace(before, git_dirty=bool(changed), git_changes=tuple(dict.fromkeys(changed))[:_CHANGES_NAMED])
+
+
 def _hidden(root: Path) -> list[str]:
     """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, ``h`` and ``S`` as git."""
     listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
@@ -56,18 +84,41 @@ def _hidden(root: Path) -> list[str]:
     modules = [f"!! {name}" for name in ignored if name.endswith(_MODULES) and "__pycache__" not in name]
     marked = [line for line in _asked(root, "ls-files", "-v") if line[0].islower() or line[0] in "S?"]
     silent = [line for line in (*listed, *ignored) if line.startswith("??")]
-    return [*silent, *modules, *marked]
+    looked_at = Path(*_asked(root, "rev-parse", "--show-toplevel")).resolve()
+    elsewhere = [] if looked_at in (root.resolve(), *root.resolve().parents) else [f"!! git looks at {looked_at}"]
+    return [*silent, *modules, *marked, *elsewhere]
 
 
 def _injected() -> list[str]:
-    """Modules that every process of the suites imports at its start, from outside of Python's own folders.
-
-    A link in one of these belongs to them: Debian's leads to ``/etc``.
-    """
-    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    """Modules that every process of the suites imports at its start, from outside of Python's own folders."""
     found = [find_spec(name) for name in ("sitecustomize", "usercustomize")]
     files = [Path(spec.origin) for spec in found if spec is not None and spec.origin]
-    return [f"!! {file}" for file in files if not own.intersection((*file.parents, *file.resolve().parents))]
+    return [f"!! {file}" for file in files if not _is_pythons(file)]
+
+
+def _standing_in(root: Path) -> list[str]:
+    """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
+
+    A folder of ``PYTHONPATH`` may be relative to that of the runner, and to that of the suites.
+    """
+    own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = {Path(base, name).resolve() for name in ("", *named) for base in (Path.cwd(), root)} - own
+    foreign = sorted(str(folder) for folder in folders if not _is_pythons(folder))
+    others = [*map(str, own), *(entry for entry in sys.path if str(Path(entry).resolve()) not in foreign)]
+    found = [Path(folder, module.name) for folder in foreign for module in iter_modules([folder])]
+    return [f"!! {module}" for module in found if _is_importable(module.name, others)]
+
+
+def _is_importable(name: str, folders: list[str]) -> bool:
+    spec = PathFinder.find_spec(name, folders)
+    return name in sys.stdlib_module_names or (spec is not None and spec.loader is not None)
+
+
+def _is_pythons(path: Path) -> bool:
+    """Whether a file or folder lies among Python's own; a link there belongs to them: Debian's lead to ``/etc``."""
+    own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
+    return bool(own.intersection((*path.parents, *path.resolve().parents)))
 
 
 def _variables() -> dict[str, str]:
@@ -94,7 +145,7 @@ def _git(root: Path, *args: str) -> str | None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         said = subprocess.run(
-            ["git", *args],
+            ["git", *(word for setting in _LOOK for word in ("-c", setting)), *args],
             cwd=root,
             env=own,
             stdin=subprocess.DEVNULL,

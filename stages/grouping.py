@@ -24,6 +24,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from stages.asked_first import turn_of
+from stages.run_folder import SCRATCH
 from stages.time_limit import limit_of
 
 if TYPE_CHECKING:
@@ -46,14 +47,16 @@ class Grouping:
 
     def __init__(self, config: pytest.Config) -> None:
         self._worker_file, self._marker = getattr(config, "workerinput", {}).get(_INPUT, (None, ""))
+        self._results = config.getoption("--bp-results")
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if self._worker_file is not None:
             config.option.loadgroup = False  # the ids stay as they are
 
     def _file(self) -> Path:
-        """Where the workers of this controller write."""
+        """Where the workers of this controller write: in the stage's folder, which knows what a kill leaves there."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="burstproof-")
+            beside = Path(self._results).parent if self._results else None
+            self._folder = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=beside)
         return Path(self._folder.name, "groups.json")
 
     def pytest_configure_node(self, node: WorkerController) -> None:

@@ -50,13 +50,15 @@ def _spread(workers: int) -> list[str]:
     return ["-n", str(workers), "--dist", "loadgroup"]
 
 
-def suite_environment(root: Path) -> dict[str, str]:
+def suite_environment(root: Path, compiled: Path) -> dict[str, str]:
     """Return the environment of the process: this one, with both source roots first on the path.
 
     Without pytest's variables, which add options and plugins or make the process somebody's worker, and without those
-    of the interpreter that alter what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors. A
-    process that a signal kills leaves its stack in the log, at the end of the interpreter too.
+    of the interpreter that alter what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors.
+    What Python compiles lies in ``compiled``, since files that lie beside the sources may be of other code. A process
+    that a signal kills leaves its stack in the log, at the end of the interpreter too.
     """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name not in IGNORED}
-    return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONFAULTHANDLER": "1"}
+    own = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONPYCACHEPREFIX": str(compiled.resolve())}
+    return {**kept, "PYTHONFAULTHANDLER": "1", **own}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
     if not read_invocations(folder, asked.stages):
         cure = "Run it with --resume."
         raise InputError("no stage of this run began", where="record", got=str(folder.path), cure=cure)
+    shutil.rmtree(folder.compiled, ignore_errors=True)
     record = assemble(folder, asked, stages, take_environment(root), machine.hardware)
     return write_run(folder.path, record, join_evidence(folder, stages))
 

@@ -18,7 +18,11 @@ _STAGES = "stages"
 _DONE = "stage.json"
 _MACHINE = "machine.json"
 _JUDGED = "judged.json"
+_COMPILED = "compiled"
 _SEAL = "sha256"
+
+SCRATCH = "burstproof-"
+"""How folders begin that a process removes at its end, and leaves in the stage's folder where it is killed."""
 NOT_RUN = "it has not run yet; continue with --resume"
 """Problem of a planned stage that has no evidence."""
 
@@ -86,6 +90,11 @@ class StageFiles:
         return self.folder / "machine.json"
 
     @property
+    def compiled(self) -> Path:
+        """What Python compiles for the stages of the run, and for nobody else."""
+        return self.folder.parents[1] / _COMPILED
+
+    @property
     def done(self) -> Path:
         """How the stage ended; exists only once it has."""
         return self.folder / _DONE
@@ -130,6 +139,11 @@ class RunFolder:
         from reports.values.record import TARGETS_NAME
 
         return self.path / TARGETS_NAME
+
+    @property
+    def compiled(self) -> Path:
+        """What Python compiles for the suites, from their sources; it is there while they run."""
+        return self.path / _COMPILED
 
     @property
     def machine(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import time
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from reports.values.serialise import encode
 from stages.collected import Collection, read_collection, unaccounted, uncollected
 from stages.console import Console
 from stages.contention import contention_between, read_times
-from stages.environment import take_environment
+from stages.environment import environment_since, take_environment, written_files
 from stages.evidence import join_evidence
 from stages.gating import Gatekeeper
 from stages.plan import PLAN, Stage
@@ -78,12 +79,14 @@ class Runner:
         Raises
         ------
         InputError
-            A stage was cut off at another commit, or on another class of machine.
+            A stage was cut off at another commit, or on another class of machine; the machine of a finished run is
+            damaged.
         """
         asked = self.folder.read_plan()
         waiting = [stage for stage in self._planned(asked) if not self.folder.files(stage.name).done.is_file()]
         due = [stage for stage in waiting if not only or stage.name in only]
-        machine = None if waiting else kept_machine(self.folder.machine)  # a finished run is of the machine that ran it
+        # a finished run is of the machine that ran it
+        machine = None if waiting else kept_machine(self.folder.machine, {stage.gate for stage in self._planned(asked)})
         if machine is None:
             machine = FoundMachine(take_inventory().to_dict(), Gatekeeper(gpu_free=asked.gpu_free).gates)
             environment = take_environment(self.root)
@@ -91,11 +94,13 @@ class Runner:
                 refuse_to_mix(self.folder, stage.name, environment, machine, stage.gate)
             write_sealed(self.folder.machine, encode(machine))
         invocation = self._invocation(asked, machine, only)
+        shutil.rmtree(self.folder.compiled, ignore_errors=True)  # of a run that was killed
         try:
             for stage in due:
                 if time.monotonic() < self.until_s:
                     self._run_stage(stage, machine, invocation, asked)
         finally:
+            shutil.rmtree(self.folder.compiled, ignore_errors=True)
             try:
                 record = self._written(asked, machine)
             except KeyboardInterrupt:  # no second one comes: see end_in_order
@@ -126,7 +131,8 @@ class Runner:
     def _run_stage(self, stage: Stage, machine: FoundMachine, invocation: Invocation, asked: RunPlan) -> None:
         files, gate = self.folder.files(stage.name), machine.gates[stage.gate]
         earlier = go_on(files)
-        note_invocation(self.folder, stage.name, replace(invocation, environment=take_environment(self.root)))
+        written, environment = written_files(self.root), take_environment(self.root)
+        note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
         write_sealed(files.machine, encode(machine))
         self.console.stage_begins(stage, gate)
         progress = Progress(
@@ -138,19 +144,23 @@ class Runner:
             progress.look()
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
-        end = run_suites(
-            replace(stage, side_by_side=stage.side_by_side or stage.times_gpus_only),
-            self.root,
-            files,
-            gpu_free=asked.gpu_free,
-            plan=asked.plan,
-            tick=tick,
-            workers=self.workers,
-            lock=self.lock,
-            until_s=self.until_s,
-            first=self.first,
-            later=stage.gate if stage.times_gpus_only and gate.is_open else "",
-        )
+        try:
+            end = run_suites(
+                replace(stage, side_by_side=stage.side_by_side or stage.times_gpus_only),
+                self.root,
+                files,
+                gpu_free=asked.gpu_free,
+                plan=asked.plan,
+                tick=tick,
+                workers=self.workers,
+                lock=self.lock,
+                until_s=self.until_s,
+                first=self.first,
+                later=stage.gate if stage.times_gpus_only and gate.is_open else "",
+            )
+        finally:
+            environment = environment_since(self.root, environment, written)
+            note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
         contention = contention_between(times, read_times())
         lines, collection = read_lines(files.results), read_collection(files.collected)
         run = StageRun(

@@ -6,7 +6,8 @@ machine. A stage is of one commit and of one class of machine, else it is refuse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import decode, encode
 from stages.contention import worst_of
 from stages.results import read_lines, reopen
-from stages.run_folder import RunFolder, StageFiles, read_sealed, write_sealed
+from stages.run_folder import SCRATCH, RunFolder, StageFiles, read_sealed, write_sealed
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,22 @@ class Earlier:
         return replace(run, duration_s=self.duration_s + run.duration_s, contention=contention)
 
 
-def kept_machine(path: Path) -> FoundMachine | None:
-    """What a start of the runner found, as it lies at ``path``; ``None`` if it was not kept."""
-    return decode(FoundMachine, read_sealed(path), str(path)) if path.is_file() else None
+def kept_machine(path: Path, gates: Set[str] = frozenset()) -> FoundMachine | None:
+    """What a start of the runner found, as it lies at ``path``; ``None`` if it was not kept.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, was changed, or lacks one of ``gates``.
+    """
+    if not path.is_file():
+        return None
+    machine = decode(FoundMachine, read_sealed(path), str(path))
+    missing = ", ".join(sorted(gates - machine.gates.keys()))
+    if missing:
+        cure = "Put the file back as the run wrote it, or begin another run."
+        raise InputError(f"gate {missing} is not among those that the run found", where=str(path), cure=cure)
+    return machine
 
 
 def finished_stage(folder: RunFolder, stage: str) -> StageRun | None:
@@ -110,6 +124,8 @@ def go_on(files: StageFiles) -> Earlier:
 
     Cases that a sitting had begun when it was cut off run again. Those in which a process died do not: they are errors.
     """
+    for left in files.folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(left)
     kept = _kept(files)
     if not kept:
         _clear(files)

@@ -225,7 +225,7 @@ def _run_once(
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", supervisor.__file__, *command, *again],
             cwd=root,
-            env=suite_environment(root),
+            env=suite_environment(root, files.compiled),
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,

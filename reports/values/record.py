@@ -77,7 +77,7 @@ class StageRun:
 class Environment:
     """The software a run used: what a comparison of two runs has to name.
 
-    ``variables`` holds the environment variables that bear on results (``CUDA_VISIBLE_DEVICES``, ``NUMBA_*`` ...).
+    ``variables`` holds the environment variables that bear on results (``PYTHONPATH``, ``CUDA_*`` ...).
     ``git_commit`` is empty outside a checkout. ``git_dirty`` says that files were changed, or lie there untracked and
     not ignored; ``git_changes`` names the first of them as ``git status --porcelain`` does (``?? conftest.py``).
     """

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -109,7 +110,7 @@ class Copy:
 
 def _write(file: Path, source: str) -> None:
     """Write a module, and remove what Python kept of the one before: it tells them by size and second alone."""
-    for compiled in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
+    for compiled in Path(cache_from_source(str(file))).parent.glob(f"{file.stem}.*.pyc"):
         compiled.unlink()
     file.write_text(source, encoding="utf-8")
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +16,9 @@ import pytest
 from xdist.remote import Producer
 
 from stages.grouping import GroupScheduling
+from stages.run_folder import SCRATCH, RunFolder
+from stages.sittings import go_on
+from suites.support.small_plan import ROOT
 
 pytestmark = pytest.mark.requirement("RE-7")
 
@@ -80,3 +87,25 @@ def test_units_that_have_ended_are_forgotten(tmp_path: Path) -> None:
             assert len(scheduler.assigned_work[node]) <= 3
     ended += [case for node in nodes for case in node.given]
     assert sorted(ended) == list(range(50))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process is killed by a signal")
+def test_a_killed_controller_leaves_nothing_among_the_temporary_files(tmp_path: Path) -> None:
+    """What it would have removed lies beside the results, and the next sitting removes it."""
+    case = "import os, signal\ndef test_it(): os.kill(os.getppid(), signal.SIGKILL)\n"
+    (tmp_path / "test_it.py").write_text(case, encoding="utf-8")
+    files, temporary = RunFolder(tmp_path / "run").files("stage1"), tmp_path / "temporary"
+    temporary.mkdir()
+    files.folder.mkdir(parents=True)
+    options = ["-p", "stages.plugin", "-p", "xdist", "-n", "2", "--dist", "loadgroup", f"--bp-results={files.results}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--disable-plugin-autoload", f"--rootdir={tmp_path}", *options, "test_it.py"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join([f"{ROOT / 'impl'}", f"{ROOT}"])},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert [len(list(folder.glob(f"{SCRATCH}*"))) for folder in (temporary, files.folder)] == [0, 1]
+    go_on(files)
+    assert list(files.folder.iterdir()) == []

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from reports.values.record import Environment, Invocation, StageRun
 from reports.values.serialise import encode
 from stages import environment, gating
 from stages.command import main
-from stages.environment import take_environment
+from stages.environment import environment_since, take_environment, written_files
 from stages.evidence import join_benchmarks
 from stages.plan import NO_GATE, Stage
 from stages.provenance import environment_of, note_invocation, read_invocations
@@ -96,7 +97,7 @@ def test_a_git_that_does_not_say_what_changed_leaves_no_clean_checkout(
     commit, real = git(checkout, "rev-parse", "HEAD"), shutil.which("git")
     (tmp_path / "bin").mkdir()
     slow = tmp_path / "bin" / "git"
-    slow.write_text(f'#!/bin/sh\n[ "$1" = status ] && exec sleep 60\nexec {real} "$@"\n', encoding="utf-8")
+    slow.write_text(f'#!/bin/sh\ncase "$*" in *" status "*) exec sleep 60; esac\nexec {real} "$@"\n', encoding="utf-8")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", str(slow.parent), prepend=os.pathsep)
     monkeypatch.setattr(environment, "_GIT_S", 2.0)
@@ -128,6 +129,34 @@ def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "settings", [("core.fsmonitor", "hook"), ("core.trustctime", "false", "core.checkStat", "minimal")]
+)
+def test_settings_of_git_hide_no_change(checkout: Path, tmp_path: Path, settings: tuple[str, ...]) -> None:
+    """A monitor of files that says that none was written; a file of the former size and time."""
+    monitor = tmp_path / "monitor"
+    monitor.write_text("#!/bin/sh\nprintf 'token\\0'\n", encoding="utf-8")
+    monitor.chmod(0o755)
+    for name, value in zip(settings[::2], settings[1::2], strict=True):
+        git(checkout, "config", name, value.replace("hook", str(monitor)))
+    time.sleep(1.1)  # git reads a file that is as young as its index
+    git(checkout, "update-index", "--refresh", *(["--fsmonitor"] if "hook" in settings else []))
+    git(checkout, "status")
+    file = checkout / "conftest.py"
+    before = file.stat()
+    file.write_text(file.read_text(encoding="utf-8").replace("stages", "stagez"), encoding="utf-8")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert git(checkout, "status", "--porcelain") == ""
+    assert take_environment(checkout).git_changes == (" M conftest.py",)
+
+
+def test_a_working_tree_elsewhere_is_a_change(checkout: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkout, tmp_path / "copy")
+    git(checkout, "config", "core.worktree", str(tmp_path / "copy"))
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    assert take_environment(checkout).git_changes == (f"!! git looks at {tmp_path / 'copy'}",)
+
+
 def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +172,38 @@ def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
     injected.touch()
     monkeypatch.syspath_prepend(injected.parent)
     assert take_environment(checkout).git_changes[-1] == f"!! {injected}"
+
+
+def test_modules_that_stand_in_for_others_are_changes(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For one of Python, of an installed package, of the project; wherever a relative folder begins."""
+    for name in ("dataclasses", "pytest", "burstproof", "mine"):
+        (tmp_path / "evil").mkdir(exist_ok=True)
+        (tmp_path / "evil" / f"{name}.py").touch()
+    changes = tuple(f"!! {tmp_path / 'evil' / name}" for name in ("burstproof", "dataclasses", "pytest"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "evil"))
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["../evil", "impl", "."]))
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+    monkeypatch.delenv("PYTHONPATH")
+    monkeypatch.chdir(tmp_path / "evil")
+    assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+
+
+@pytest.mark.parametrize("paths", ["impl:.", ":impl", str(ROOT), ""])
+def test_the_projects_own_folders_on_the_path_are_no_change(
+    checkout: Path, paths: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", paths.replace(":", os.pathsep))
+    assert take_environment(checkout).git_changes == ()
+
+
+def test_variables_by_which_other_code_runs_are_in_the_record(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"PYTHONPATH": "impl:.", "LD_LIBRARY_PATH": "/x", "LD_AUDIT": "y", "BURSTPROOF_CUDA_DEVICE_ID": "2"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert given.items() <= take_environment(checkout).variables.items()
 
 
 def test_a_link_in_pythons_own_folder_is_no_change(
@@ -186,6 +247,46 @@ def test_resuming_after_a_checkout_does_not_launder_a_dirty_run(checkout: Path) 
     assert commit[0] == "commit"
     assert commit[1][0] == f"{commit[1][1]} with local changes"
     assert "part1/conftest.py" in render(record)
+
+
+def test_an_edit_that_is_taken_back_before_the_stage_ends_is_a_change(checkout: Path) -> None:
+    """Whatever time the file says it was written at."""
+    source = (
+        "import os, pathlib\nFILE = pathlib.Path('part2/test_stage2.py')\n"
+        "def test_edit():\n    was, time_ns = FILE.read_bytes(), FILE.stat().st_mtime_ns\n"
+        "    FILE.write_bytes(b'')\n    FILE.write_bytes(was)\n    os.utime(FILE, ns=(time_ns, time_ns))\n"
+    )
+    (checkout / "part1" / "test_stage1.py").write_text(GOOD + source, encoding="utf-8")
+    git(checkout, "commit", "-qam", "edits")
+    main(["run", "--run", str(checkout / "run"), "stage1"], checkout, PLAN)
+    (found,) = read_invocations(RunFolder(checkout / "run"), ("stage1",))
+    assert found.environment.git_dirty
+    assert found.environment.git_changes == ("part2/test_stage2.py written since the stage began",)
+
+
+def test_what_changes_while_a_stage_runs_is_known_of_one_that_is_interrupted(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        (checkout / "conftest.py").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stages.runner.run_suites", interrupted)
+    main(["run", "--run", str(checkout / "run"), "stage1"], checkout, PLAN)
+    (found,) = read_invocations(RunFolder(checkout / "run"), ("stage1",))
+    assert found.environment.git_changes == ("conftest.py written since the stage began",)
+
+
+def test_a_commit_while_a_stage_runs_is_a_change(checkout: Path) -> None:
+    before, written = take_environment(checkout), written_files(checkout)
+    assert environment_since(checkout, before, written) == before
+    (checkout / "new").touch()
+    git(checkout, "add", "new")
+    git(checkout, "commit", "-qm", "second")
+    commit = git(checkout, "rev-parse", "HEAD")
+    found = environment_since(checkout, before, written)
+    assert found.git_commit == before.git_commit
+    assert found.git_changes == (f"commit {commit[:12]} since the stage began", "new written since the stage began")
 
 
 def test_a_whole_clean_run_may_be_quoted(checkout: Path) -> None:
@@ -294,6 +395,17 @@ def test_an_edited_file_of_the_run_gets_no_new_seal(
     assert main(["run", "--resume", str(folder)], checkout, PLAN) == ExitCode.USAGE
     assert f"{file}: changed after it was written" in capsys.readouterr().err
     assert (folder / "record.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("gates", [{}, {"gpu": encode(gating.closed_gates()["gpu"])}])
+def test_a_machine_without_the_gate_of_a_stage_is_refused(
+    checkout: Path, gates: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = RunFolder(checkout / "run")
+    assert main(["run", "--run", str(folder.path)], checkout, PLAN) == ExitCode.PASS
+    write_sealed(folder.machine, {"hardware": {}, "gates": gates})
+    assert main(["run", "--resume", str(folder.path)], checkout, PLAN) == ExitCode.USAGE
+    assert f"{folder.machine}: gate none is not among those that the run found" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("change", [{"plan": "evil"}, {"stages": []}])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
+import marshal
 import os
+import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -224,7 +228,13 @@ def test_usage_errors_exit_4_and_leave_nothing(
     monkeypatch.chdir(root)
     assert main(arguments, root, plan) == ExitCode.USAGE
     assert not (root / "runs").exists()
-    assert capsys.readouterr().err.startswith("stages: ")
+    assert capsys.readouterr().err.startswith("python -m stages: ")
+
+
+def test_the_help_names_a_command_that_exists(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"], ROOT)
+    assert capsys.readouterr().out.startswith("usage: python -m stages run ")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +267,7 @@ def test_a_signal_while_the_runner_is_imported_is_a_sentence() -> None:
         "from stages.__main__ import main\nsys.meta_path.insert(0, Finder())\nsys.argv[1:] = ['list']\nsys.exit(main())"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "stages: error: interrupted\n")
+    assert (done.returncode, done.stderr) == (130, "python -m stages: error: interrupted\n")
 
 
 def test_an_existing_run_is_not_overwritten(checkout: Checkout) -> None:
@@ -522,3 +532,38 @@ def test_a_faulty_file_stops_the_run_before_it_has_a_folder(
     assert main(["run", "--run", str(root / "run"), "--targets", str(path)], root, plan) == ExitCode.USAGE
     assert "mine.toml: target 1 (mine).unit" in capsys.readouterr().err
     assert not (root / "run").exists()
+
+
+def forged(source: Path, code: str) -> None:
+    """Put ``code`` where Python keeps what it compiled of ``source``, as if it were of that."""
+    was = source.stat()
+    header = importlib.util.MAGIC_NUMBER + struct.pack("<3I", 0, int(was.st_mtime), was.st_size)
+    kept = source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_bytes(header + marshal.dumps(compile(code, source, "exec")))
+
+
+def test_compiled_files_beside_the_sources_do_not_run(checkout: Checkout) -> None:
+    """Neither in the suites, nor in a process that a case starts; what the suites compile is gone at the end."""
+    source = (
+        "import subprocess, sys, helper\ndef test_here(): assert helper.VALUE == 1\ndef test_there():\n"
+        "    assert subprocess.check_output([sys.executable, '-c', 'import helper; print(helper.VALUE)']) == b'1\\n'\n"
+    )
+    root, plan = checkout(MARK + source)
+    (root / "helper.py").write_text("VALUE = 1\n", encoding="utf-8")
+    forged(root / "helper.py", "VALUE = 2")
+    code, folder, record = run((root, plan))
+    assert (code, [case.outcome for case in record.cases]) == (ExitCode.PASS, [Outcome.PASSED] * 2)
+    assert sorted(path.name for path in folder.iterdir() if path.is_dir()) == ["stages"]
+    assert [path.name for path in (root / "part1").iterdir()] == ["test_part1.py"]
+
+
+def test_the_runner_itself_runs_no_compiled_files_beside_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "impl").symlink_to(ROOT / "impl")
+    for package in ("hardware", "reports", "stages"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    forged(tmp_path / "stages" / "command.py", "import sys\nsys.exit('forged')")
+    command = [sys.executable, "-m", "stages", "run", "--explain", "--gpu-free"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (ExitCode.PASS, "")

@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from suites.support.parity.planted.fault import Fault
@@ -78,7 +79,7 @@ def planted(package: Path, fault: Fault) -> Iterator[tuple[str, str]]:
 def _write(path: Path, text: str) -> None:
     """Python may take a compiled file for that of a source of the same second and size."""
     path.write_text(text, "utf-8")
-    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+    for compiled in Path(cache_from_source(str(path))).parent.glob(f"{path.stem}.*.pyc"):
         compiled.unlink()
 
 

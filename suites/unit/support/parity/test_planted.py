@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import py_compile
 import signal
 import sys
 import time
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.compile import compiler
+from suites.support.mutation import trial
 from suites.support.parity.planted import cuda, forks, workshop
 from suites.support.parity.planted.fault import SIMULATOR, Fault
 from suites.support.parity.planted.forks import Problems, answer_in_fork, try_in_fork
@@ -122,6 +124,20 @@ def test_what_a_fork_cannot_exchange_is_refused(engine: ModuleType, old: str, ne
 def test_a_text_has_to_stand_there_once(fault: str) -> None:
     with pytest.raises(ValueError, match=f"holds the text [02] times: '{fault}'".replace("*", "[*]")):
         Fault("", "", fault, "", ()).edited(2 * SOURCE)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_compiled_of_a_source_does_not_outlive_an_edit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    """The suites of a run keep it in the run's folder. Python tells two sources by their size and second."""
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled") if elsewhere else None)
+    for write in (forks._write, trial._write):
+        (tmp_path / "a.py").write_text("A = 1\n", encoding="utf-8")
+        compiled = Path(str(py_compile.compile(str(tmp_path / "a.py"))))
+        assert compiled.is_relative_to(tmp_path / "compiled") == elsewhere
+        write(tmp_path / "a.py", "A = 2\n")
+        assert not compiled.exists()
 
 
 def test_values_that_are_equal_may_differ() -> None:
