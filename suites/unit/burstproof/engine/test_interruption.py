@@ -14,6 +14,7 @@ import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cuda.engine import CudaEngine
+from burstproof.engine.cuda.growing_engine import GrowingEngine
 from burstproof.engine.features.machine import MemoryMachine
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import CpuOptions, EngineOptions
@@ -130,12 +131,10 @@ def test_the_cuda_engine_goes_on_after_a_callback_that_raised() -> None:
 
 def _cuda_engine(network: Network, burst: mock.Mock, ahead: bool) -> CudaEngine:
     """One over ``network`` whose bursts are calls of ``burst``."""
-    engine = CudaEngine(network, EngineOptions(), plan_fixed_point(network, EngineOptions()), mock.Mock())
     growing = mock.MagicMock(step=burst, advance=burst)
     growing.ahead.return_value.__exit__.return_value = False
     growing.begin_run.return_value = ahead
-    engine._growing = growing
-    return engine
+    return GrowingEngine(network, EngineOptions(), plan_fixed_point(network, EngineOptions()), growing)
 
 
 def refuses_all(engine: Engine, answer: Answer) -> None:
