@@ -100,12 +100,12 @@ def check_recorded_features() -> list[str]:
 
 def check_features_from_another_partition() -> list[str]:
     """A run with memories goes on over three shards where two stopped."""
-    from burstproof.engine.cuda.engine import CudaEngine
+    from burstproof.engine.cuda.device_engine import DeviceEngine
 
     trace = recording("features/mem2t_12")
     options, bursts = trace_options(trace), len(trace.bursts) // 2
     reference, engine = ReferenceEngine.create(trace.network, options), _two(trace.network, options)
-    assert isinstance(engine, CudaEngine)
+    assert isinstance(engine, DeviceEngine)
     problems = recordings_differ(reference.run(bursts, trace.plan), engine.run(bursts, trace.plan))
     rates = np.full(trace.network.neuron_count, 0.1)
     engine.reshard(make_partition(trace.network, 3, "dynamic", rates))
