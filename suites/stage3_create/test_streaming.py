@@ -74,7 +74,7 @@ def test_the_kernels_stay_those_of_the_network() -> None:
 
 
 def test_nothing_is_sent_in_tiles_from_host_memory() -> None:
-    with mock.patch("burstproof.engine.cuda.plan.tiles._UNTILED_BYTES", 64):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._UNTILED_BYTES", 64):
         packed = pack_network(varied(), HOST)
         assert packed.variant.tiles > 0
         assert place_synapses(packed, 1).variant.tiles == 0

@@ -1,4 +1,4 @@
-"""Engines whose burst did not end, because of an error or of Ctrl-C in a notebook, and that are asked to go on."""
+"""Engines that are asked to go on though they are closed, or an error or Ctrl-C in a notebook ended a burst."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ class Failing(Protocol):
 def interrupted(cure: str = _CURE) -> InputError:
     """What is said of an engine of which nobody knows which bursts it has done."""
     return InputError("the engine was interrupted within a burst", where="run", cure=cure)
+
+
+def closed() -> InputError:
+    """What is said of an engine that is closed."""
+    return InputError("the engine is closed", where="run", cure="Create another engine")
 
 
 def refuse_failed(engine: Failing) -> None:

@@ -52,7 +52,7 @@ def sleepers_differ(is_expected: Callable[[Variant], bool], neurons: int = 60) -
     from burstproof.engine.cuda.plan.packed import pack_network
 
     problems, rng, bursts = [], np.random.default_rng(9), 12
-    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._FEW_NEURONS", 0):
         for name in ("integers", "fractions, delays to 7", "negative weights, counts near 65535", "beta"):
             mix = next(m for m in MIXES if m.name == name)
             mix = replace(mix, neurons=neurons, synapses=8 * neurons, bursts=bursts)
@@ -88,7 +88,7 @@ def records_differ() -> list[str]:
         60, thresholds=3.0, refractory_periods=periods[0] // 100, consecutive_fire_limits=periods[1] // 100
     )
     excitabilities = rng.choice([0.6, 0.3, 0, -1], 60).astype(np.float32)
-    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._FEW_NEURONS", 0):
         for words, neurons in ((1, narrow), (2, few), (8, wide)):
             own = excitabilities if words > 1 else np.full(60, 0.5, np.float32)
             network = mixed.replace(neurons=replace(neurons, excitabilities=own))

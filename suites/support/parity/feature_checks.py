@@ -76,7 +76,7 @@ def compare_recorded(name: str, create: CreateEngine = cuda_engine) -> list[str]
 
 def _asleep(check: Callable[[], list[str]]) -> list[str]:
     """The problems of ``check`` where candidates may sleep however few neurons there are."""
-    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._FEW_NEURONS", 0):
         return check()
 
 

@@ -91,7 +91,7 @@ def check_closed_loop_with_recalled_lists() -> list[str]:
     """Delays on the sender's side: lists of the last bursts are read again in a phase that all blocks take part in."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
-    mix, tiles = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.tiles"
+    mix, tiles = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.sizing"
     with mock.patch(f"{tiles}._RING_BYTES", 0), mock.patch(f"{tiles}._CALENDAR_BYTES", 0):
         recalled = pack_network(mixed_network(mix), mixed_options(mix)).variant.recalled
         return ([] if recalled else ["nothing is recalled"]) + loop_differs(mix, cuda_engine)
@@ -101,7 +101,7 @@ def check_closed_loop_with_a_calendar() -> list[str]:
     """What arrives later than in the next burst waits in a calendar from call to call, also in one in tiles."""
     from burstproof.engine.cuda.plan.packed import pack_network
 
-    mix, tiles, problems = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.tiles", list[str]()
+    mix, tiles, problems = small("fractions, delays to 7"), "burstproof.engine.cuda.plan.sizing", list[str]()
     for untiled in (1 << 20, 64):
         with (
             mock.patch(f"{tiles}._RING_BYTES", 0),

@@ -15,7 +15,7 @@ from burstproof.engine.cuda.plan import queues as plan_of_queues
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, MemoryPlan
 from burstproof.engine.cuda.plan.packed import pack_network
-from burstproof.engine.cuda.plan.tiles import BUCKETS
+from burstproof.engine.cuda.plan.sizing import BUCKETS
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -203,7 +203,7 @@ def check_a_layout_that_follows_what_fires() -> list[str]:
         for name, value in {**chosen, "host.one_device.perf_counter": lambda: 0.0}.items():
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}", value))
         problems += _layouts_differ(ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec))
-        patches.enter_context(mock.patch(f"{_PLAN}.tiles._RING_BYTES", 0))
+        patches.enter_context(mock.patch(f"{_PLAN}.sizing._RING_BYTES", 0))
         for delay in (1, 5):
             mix = _small("integers", delay)
             network, options = mixed_network(mix), mixed_options(mix)

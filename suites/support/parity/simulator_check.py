@@ -226,7 +226,7 @@ def check_tiles() -> list[str]:
     from burstproof.engine.cuda.engine import CudaEngine
 
     problems = []
-    tiles = "burstproof.engine.cuda.plan.tiles"
+    tiles = "burstproof.engine.cuda.plan.sizing"
     with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 250):
         for name, neurons, synapses in (("fractions, delays to 7", 60, 500), ("integers, all excitatory", 80, 700)):
             mix = replace(next(m for m in MIXES if m.name == name), neurons=neurons, synapses=synapses)
@@ -249,7 +249,7 @@ def check_packed_sums() -> list[str]:
 
     problems = []
     excitatory = next(m for m in MIXES if m.name == "integers, all excitatory")
-    tiles = "burstproof.engine.cuda.plan.tiles"
+    tiles = "burstproof.engine.cuda.plan.sizing"
     for delay, untiled in ((1, 1 << 25), (3, 64)):
         mix = replace(_short(excitatory), neurons=41, synapses=220, bursts=6, largest_delay=delay)
         network = mixed_network(mix)
@@ -373,7 +373,7 @@ def check_synapses_in_host_memory() -> list[str]:
 
 def check_recalled_delays() -> list[str]:
     """Delays kept on the sender's side: fired lists read again, states between bursts, and from one on."""
-    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._CALENDAR_BYTES", 0):
         return _delays_apart_from_slots("recalled", lambda delay: delay)
 
 
@@ -393,8 +393,8 @@ def check_a_calendar_in_tiles() -> list[str]:
     for least, share in ((1024, 8), (3, 1000)):
         with ExitStack() as patches:
             for name, value in (
-                ("tiles._UNTILED_BYTES", 64),
-                ("tiles._TILE_BYTES", 150),
+                ("sizing._UNTILED_BYTES", 64),
+                ("sizing._TILE_BYTES", 150),
                 ("buffers._LEAST_ROOM", least),
             ):
                 patches.enter_context(mock.patch(f"{plan}.{name}", value))
@@ -412,7 +412,7 @@ def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[
     from burstproof.engine.cuda.plan.packed import pack_network
 
     problems = []
-    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._RING_BYTES", 0):
         for name, delay in (("fractions, delays to 7", 7), ("integers, all excitatory", 3), ("integers", 2)):
             mix = replace(next(m for m in MIXES if m.name == name), neurons=60, synapses=600, largest_delay=delay)
             mix, where = _short(mix), f"{name}, delays to {delay}"
@@ -487,7 +487,7 @@ def _rows_in_pieces_of(entries: int) -> Iterator[None]:
 
     with ExitStack() as patches:
         patches.callback(catalogue.cache_clear)
-        for name in ("plan.buffers", "plan.tiles", "kernels.rows", "kernels.lines", "kernels.send"):
+        for name in ("plan.buffers", "plan.sizing", "kernels.rows", "kernels.lines", "kernels.send"):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
         for name in ("plan.buffers", "kernels.send"):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.WARP_ROW", entries - 2))

@@ -51,7 +51,7 @@ def check_packed_sums() -> list[str]:
 
 def check_tiles() -> list[str]:
     """Shards whose FCL is sent in tiles of few targets, with delays."""
-    tiles = "burstproof.engine.cuda.plan.tiles"
+    tiles = "burstproof.engine.cuda.plan.sizing"
     with mock.patch(f"{tiles}._UNTILED_BYTES", 64), mock.patch(f"{tiles}._TILE_BYTES", 30):
         return compare_mix(
             cut_mix("fractions, delays to 7"), lambda network, options: sharded(network, options, 2, "round_robin")

@@ -86,7 +86,7 @@ def check_owners_with_palettes_over_shards() -> list[str]:
 def check_owners_of_neurons_that_sleep_over_shards() -> list[str]:
     """Candidates' records, which are loaded ahead."""
     course = Course(cut_mix("integers", bursts=10))
-    with mock.patch(f"{_PLAN}.tiles._FEW_NEURONS", 0):
+    with mock.patch(f"{_PLAN}.sizing._FEW_NEURONS", 0):
         return _differs(course, 2, "round_robin", has=lambda shard: shard.records_ahead)
 
 

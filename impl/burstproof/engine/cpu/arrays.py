@@ -237,7 +237,7 @@ class Scalars(NamedTuple):
     emulate_batch: bool
 
 
-class Plan(NamedTuple):
+class StimulusTable(NamedTuple):
     """Stimulus of the next B bursts, with Q amounts and R forced firings in all; ``room_for`` makes longer arrays.
 
     Attributes
@@ -274,7 +274,7 @@ class Model(NamedTuple):
     """
 
     ring: Ring
-    plan: Plan
+    plan: StimulusTable
     parameters: Parameters
     neurons: Neurons
     static: Static | Rows
@@ -430,7 +430,7 @@ def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) 
     )
 
 
-def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Plan:
+def stimulus_table(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> StimulusTable:
     """The stimulus of consecutive bursts, ``None`` for none; amounts have the type of the ring's ``sums``."""
     starts = np.zeros(len(stimuli) + 1, np.int64)
     forced_starts = np.zeros(len(stimuli) + 1, np.int64)
@@ -438,7 +438,7 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
     np.cumsum([0 if s is None else len(s.forced) for s in stimuli], out=forced_starts[1:])
     given = [s for s in stimuli if s is not None]
     forced = np.concatenate([_NO_IDS, *(s.forced for s in given)])
-    return Plan(
+    return StimulusTable(
         starts,
         np.concatenate([_NO_IDS, *(s.ids for s in given)]),
         np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
@@ -450,12 +450,12 @@ def plan_of(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> Pl
     )
 
 
-def room_for(plan: Plan | None, sums: np.dtype[Any]) -> Plan:
+def room_for(plan: StimulusTable | None, sums: np.dtype[Any]) -> StimulusTable:
     """Arrays for stimuli of up to twice the size of ``plan``, or for a few; amounts have the type of ``sums``."""
     starts, ids, forced = 2, 16, 16
     if plan is not None:
         starts, ids, forced = 2 * len(plan.starts), 2 * len(plan.ids), 2 * len(plan.forced)
-    return Plan(
+    return StimulusTable(
         np.zeros(starts, np.int64),
         np.zeros(ids, np.uint32),
         np.zeros(ids, sums),
@@ -467,14 +467,14 @@ def room_for(plan: Plan | None, sums: np.dtype[Any]) -> Plan:
     )
 
 
-def fits(plan: Plan, room: Plan) -> bool:
+def fits(plan: StimulusTable, room: StimulusTable) -> bool:
     """Whether ``room`` holds the stimuli of ``plan``."""
     return (
         len(plan.starts) <= len(room.starts) and len(plan.ids) <= len(room.ids) and len(plan.forced) <= len(room.forced)
     )
 
 
-def fill(room: Plan, plan: Plan) -> None:
+def fill(room: StimulusTable, plan: StimulusTable) -> None:
     """Put the stimuli of ``plan`` into ``room``."""
     for own, given in zip(room, plan, strict=True):
         own[: len(given)] = given

@@ -9,19 +9,18 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_state
 from burstproof.engine.cores import usable_cores
-from burstproof.engine.cpu.arrays import Counters, Output, Plan, plan_of
+from burstproof.engine.cpu.arrays import Counters, Output, StimulusTable, stimulus_table
 from burstproof.engine.cpu.growing import Growing
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import KeepingFailure, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.engine.stimulus import PackedStimulus
-from burstproof.errors import InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -57,7 +56,7 @@ class CpuEngine(PackedEngine):
         """Run what ``memory`` holds from now on."""
         self._end_team()
         self._memory = memory
-        self._no_plan = plan_of([None], memory.ring.sums.dtype)
+        self._no_plan = stimulus_table([None], memory.ring.sums.dtype)
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)
@@ -185,7 +184,7 @@ class CpuEngine(PackedEngine):
             It is closed.
         """
         if self._closed:
-            raise InputError("the engine is closed", where="run", cure="Create another engine")
+            raise closed()
 
     def _check_usable(self) -> None:
         """Refuse to go on with an engine that is closed, or of which a burst did not end."""
@@ -225,7 +224,7 @@ class CpuEngine(PackedEngine):
             self._potentials = np.empty(wanted, np.float32)
 
     def _advance(
-        self, stimuli: Sequence[PackedStimulus | None], plan: Plan, ends: Counters, candidates: Counters
+        self, stimuli: Sequence[PackedStimulus | None], plan: StimulusTable, ends: Counters, candidates: Counters
     ) -> int:
         """Run the bursts that ``stimuli`` are for, with ``plan``, into the output buffers while these have room.
 

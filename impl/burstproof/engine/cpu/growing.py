@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import Plan
+from burstproof.engine.cpu.arrays import StimulusTable
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.growing import Floats, Growth, Ids
 from burstproof.engine.features.machine import Begun
@@ -50,7 +50,7 @@ class Growing(Growth):
 
     # A burst ---------------------------------------------------------------------------------------------------
 
-    def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[Plan, Begun]:
+    def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[StimulusTable, Begun]:
         """The stimulus of burst ``number`` with all that memories put into it."""
         begun = self._machine.begin(number)
         if self._drivers:

@@ -14,17 +14,17 @@ from burstproof.engine.countdowns import running_countdowns, shown_countdowns
 from burstproof.engine.cpu.arrays import (
     Model,
     Neurons,
-    Plan,
     Recall,
     Ring,
+    StimulusTable,
     computed_of,
     fill,
     fits,
-    plan_of,
     plastic_of,
     room_for,
     scalars_of,
     static_of,
+    stimulus_table,
     without_synapses,
     writable,
 )
@@ -125,7 +125,7 @@ class CpuMemory:
         self.ring = Ring(np.zeros(cells, np.int64 if self.general else fixed_point.dtype), flags)
         self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
         self._room = room_for(None, self.ring.sums.dtype)
-        self._planned: Plan | None = None
+        self._planned: StimulusTable | None = None
         self._model: Sequence[object] = [None] * len(Model._fields)
         self._held: Held
 
@@ -232,7 +232,7 @@ class CpuMemory:
         named = {f"{group}.{name}": value for group, values in held.items() for name, value in values.items()}
         return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
-    def model(self, plan: Plan) -> Model:
+    def model(self, plan: StimulusTable) -> Model:
         """The network as it is in memory now, with the stimulus of ``plan``."""
         return Model(
             self.ring,
@@ -247,7 +247,7 @@ class CpuMemory:
             () if self.recall is None else self.recall,
         )
 
-    def held(self, plan: Plan) -> Held:
+    def held(self, plan: StimulusTable) -> Held:
         """The model with the stimulus of ``plan``, as the kernels take it."""
         if plan is not self._planned:
             if not fits(plan, self._room):
@@ -259,11 +259,11 @@ class CpuMemory:
             self._model, self._held = model, Held(model)
         return self._held
 
-    def plan(self, stimuli: Sequence[PackedStimulus | None]) -> Plan:
+    def plan(self, stimuli: Sequence[PackedStimulus | None]) -> StimulusTable:
         """The stimulus of consecutive bursts, after what it needs is made ready."""
         if any(stimulus is not None and stimulus.may_cancel for stimulus in stimuli):
             self.use_flags()
-        return plan_of(stimuli, self.ring.sums.dtype)
+        return stimulus_table(stimuli, self.ring.sums.dtype)
 
     def keep_fired(self, ids: Members, potentials: Floats) -> None:
         """Note the last fired list, which the next burst overwrites: copied if that burst reads it first."""
@@ -280,7 +280,7 @@ class CpuMemory:
             if stimulus is not None and stimulus.clamped:
                 self.counters[CLAMPED] = 1
 
-    def waiting(self, number: int, plan: Plan) -> int:
+    def waiting(self, number: int, plan: StimulusTable) -> int:
         """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""
         count = self.layout.neuron_count
         slot = slice(number % self.layout.max_delay * count, (number % self.layout.max_delay + 1) * count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Plan, Scalars
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Scalars, StimulusTable
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
@@ -51,7 +51,7 @@ def _make_begin(key: KernelKey) -> Compiled:
         k: int,
         sums: Array,
         flags: Array,
-        plan: Plan,
+        plan: StimulusTable,
         parameters: Parameters,
         neurons: Neurons,
         last: Ids,
@@ -121,7 +121,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
         count: int,
         ids: Ids,
         potentials: Floats,
-        plan: Plan,
+        plan: StimulusTable,
         neurons: Neurons,
         s: Scalars,
         lo: int,

@@ -15,7 +15,7 @@ import numpy as np
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
-from burstproof.engine.cpu.arrays import Output, Plan, fill, fits, room_for
+from burstproof.engine.cpu.arrays import Output, StimulusTable, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
@@ -131,7 +131,7 @@ class Team:
         self._bound_static = memory.static
         self._take_kernels(room_for(None, memory.ring.sums.dtype))
 
-    def _take_kernels(self, plan: Plan) -> None:
+    def _take_kernels(self, plan: StimulusTable) -> None:
         flagged = len(self._memory.ring.flags) > 0
         flags = np.zeros(self._memory.layout.neuron_count if flagged else 0, np.bool_)
         queues = self._shared.queues._replace(flags=flags)
@@ -144,7 +144,7 @@ class Team:
         """Move everything that is under way into the ring, as the memory's state shows it."""
         self._memory.kernels.settle(self._shared.queues, self._memory.ring, self._memory.scalars)
 
-    def _follow(self, plan: Plan) -> None:
+    def _follow(self, plan: StimulusTable) -> None:
         """Take over what has changed in the memory since the last batch, and the stimulus of the next one."""
         memory, model = self._memory, self._model
         if memory.static is not self._bound_static:
@@ -163,7 +163,7 @@ class Team:
             self._take_kernels(room_for(plan, memory.ring.sums.dtype))
         fill(self._model.plan, plan)
 
-    def advance(self, number: int, bursts: int, plan: Plan, out: Output) -> int:
+    def advance(self, number: int, bursts: int, plan: StimulusTable, out: Output) -> int:
         """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` as ``run_batch`` does, returns the number."""
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters

@@ -250,7 +250,7 @@ class Transmission(NamedTuple):
 
     synapse_rules: Shorts
     transmission: Floats
-    losses: Floats
+    degeneration: Floats
     rule_count: np.uint32
 
 

@@ -24,6 +24,7 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
+from burstproof.engine.interruption import closed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import recording_of
@@ -93,7 +94,7 @@ class DeviceEngine(PackedEngine):
     def usable(self) -> Devices:
         """The network on its devices, if the engine can go on."""
         if self._open is None:
-            raise InputError("the engine is closed", where="run", cure="Create another engine")
+            raise closed()
         if self.failure is not None:
             raise self.failure
         return self._open

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import plan_of
+from burstproof.engine.cpu.arrays import stimulus_table
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.fixed_point import synapses_appear
@@ -58,7 +58,7 @@ class CpuShard:
         if synapses_appear(shard.network.features):
             self._memory.use_flags()
         self._number_places(shard.network.synapse_count if shard.network.features.associative else 0)
-        self._no_plan = plan_of([None], self._memory.ring.sums.dtype)
+        self._no_plan = stimulus_table([None], self._memory.ring.sums.dtype)
         self._places = np.empty(max(len(self._members), 1), np.uint32)
         self._potentials = np.empty(max(len(self._members), 1), np.float32)
 

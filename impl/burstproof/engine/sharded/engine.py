@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from burstproof.engine.admission import check_network, check_state
 from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
-from burstproof.engine.interruption import KeepingFailure, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -83,6 +83,7 @@ class ShardedEngine(PackedEngine):
         self.fixed_point: FixedPoint = plan_fixed_point(network, options)
         self.burst_count = network.burst_count
         self.failure: Exception | None = None
+        self._closed = False
         self._weights, self._eligibility = network.synapses.weights, network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
         self._make_shard = make_shard
@@ -124,6 +125,7 @@ class ShardedEngine(PackedEngine):
         )
 
     def _step(self, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
+        self._check_open()
         refuse_failed(self)
         number = self.burst_count + 1
         with KeepingFailure(self):
@@ -198,6 +200,7 @@ class ShardedEngine(PackedEngine):
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
+        self._check_open()
         refuse_failed(self)
         return self.whole() if self._growing is None else self._growing.state(self.burst_count)
 
@@ -213,9 +216,12 @@ class ShardedEngine(PackedEngine):
 
         Raises
         ------
+        InputError
+            The engine is closed.
         NetworkError
             A state of another network, or weights that its fixed-point scale does not admit.
         """
+        self._check_open()
         check_state(state, self.network, self.fixed_point)
         if self._growing is None:
             self.take(state)
@@ -253,6 +259,10 @@ class ShardedEngine(PackedEngine):
             self.lay_out(self.network, 1)
         self.restore(state)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise closed()
+
     def _close_shards(self) -> None:
         for shard in self.shards:
             shard.close()
@@ -260,6 +270,7 @@ class ShardedEngine(PackedEngine):
 
     def close(self) -> None:
         """Give back memory and threads; closing twice is allowed."""
+        self._closed = True
         self._close_shards()
         if self._pool is not None:
             self._pool.shutdown()

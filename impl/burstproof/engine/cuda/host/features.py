@@ -45,7 +45,7 @@ def first_contents(packed: Packed) -> Contents:
     computed = packed.layout.computed
     if computed is not None:
         yield "synapse_rules", computed.rules
-        yield "losses", computed.degeneration
+        yield "degeneration", computed.degeneration
     if key.modes and packed.layout.plastic is not None:
         yield from mode_columns(packed.layout)
 

@@ -31,7 +31,7 @@ from burstproof.engine.cuda.plan.shard_pack import (
     shard_batch,
     whole_network,
 )
-from burstproof.engine.cuda.plan.tiles import sized
+from burstproof.engine.cuda.plan.sizing import sized
 from burstproof.engine.cuda.plan.variant import offset_bits
 from burstproof.engine.fixed_point import ContributionSurvey, static_fixed_point
 from burstproof.engine.layout import Layout, build_layout

@@ -178,7 +178,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                         place = np.uint64(place + np.uint64(arrival) * np.uint64(fcl.stride))
                     deliver(place, np.int64(sign * units), fcl)
                 if degenerates and (not aligned or entry >= begin):
-                    loss = transmission.losses[source]
+                    loss = transmission.degeneration[source]
                     if loss > silent:
                         rows.psps[entry] = degenerated(rows.psps[entry], loss)
                 entry = offset(entry + offset(WARP))

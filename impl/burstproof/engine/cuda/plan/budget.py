@@ -8,7 +8,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
-from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, ROOMY_CALENDAR
+from burstproof.engine.cuda.plan.sizing import BUCKETS, CALENDAR, QUEUES, ROOMY_CALENDAR
 from burstproof.engine.options import EngineOptions, SynapseMemory
 from burstproof.errors import OutOfMemoryError
 from burstproof.network.model import Network

@@ -287,7 +287,7 @@ def _add_features(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("transmission", 2 * own.rules)
     specs.add("learning", 2 * own.pairs)
     specs.add("synapse_rules", sizes.computed_entries, key.transmits)
-    specs.add("losses", neurons, key.degenerates)
+    specs.add("degeneration", neurons, key.degenerates)
     if key.modes and variant.plastic:
         for name in ("rule_decays", "etas", "max_weights", "frozen"):
             specs.add(name, sizes.rules)

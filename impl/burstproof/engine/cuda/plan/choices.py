@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, ring_slots, slot_stride
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import MANY_NEURONS, is_large, much_fires, without_queues
-from burstproof.engine.cuda.plan.tiles import slots_reached
+from burstproof.engine.cuda.plan.sizing import slots_reached
 from burstproof.engine.cuda.plan.variant import lists_kept
 
 _MEGABYTE = 1e6

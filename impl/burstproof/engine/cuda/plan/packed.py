@@ -25,8 +25,8 @@ from burstproof.engine.cuda.plan.buffers import (
 from burstproof.engine.cuda.plan.columns import narrow_columns
 from burstproof.engine.cuda.plan.features import MOST_CLASSES, MOST_MODULATORS, FeaturePlan, Members, levels_of
 from burstproof.engine.cuda.plan.queues import without_queues
+from burstproof.engine.cuda.plan.sizing import sized
 from burstproof.engine.cuda.plan.streaming import split_buffers
-from burstproof.engine.cuda.plan.tiles import sized
 from burstproof.engine.cuda.plan.variant import Variant, variant_of
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word, stimulus_bound
 from burstproof.engine.features.key import extras_key
@@ -93,7 +93,7 @@ class Packed:
         return self.sized(self.variant, sizes=replace(self.sizes, firing_rate=rate))
 
     def lacking(self, what: str) -> Packed:
-        """The same without ``what``, one of the names of ``tiles``, for every state it is packed for later."""
+        """The same without ``what``, one of the names of ``sizing``, for every state it is packed for later."""
         return self.sized(self.variant, without=self.without | {what})
 
     @property

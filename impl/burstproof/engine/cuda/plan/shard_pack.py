@@ -16,7 +16,7 @@ from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, p
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.queues import with_queues
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
-from burstproof.engine.cuda.plan.tiles import sized, with_words
+from burstproof.engine.cuda.plan.sizing import sized, with_words
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
@@ -27,7 +27,7 @@ from burstproof.network.schema import NEURON_FIELDS
 
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
 _BY_SOURCE |= {"recalled_ids", "delay_starts"}
-_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "losses"}
+_BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "degeneration"}
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))

@@ -15,6 +15,7 @@ from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.errors import InputError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.shards.cpu_shards import sharded
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5")
 
@@ -60,9 +61,10 @@ def test_an_amount_is_clamped_when_its_burst_is_done(threads: int) -> None:
         assert engine.state().clamped
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_closed_engine_says_so(threads: int) -> None:
-    engine = CpuEngine.create(ring_of_neurons(), options(threads))
+@pytest.mark.parametrize(("threads", "shards"), [(1, 1), (2, 1), (1, 2)])
+def test_a_closed_engine_says_so(threads: int, shards: int) -> None:
+    make = CpuEngine.create if shards == 1 else sharded("contiguous", shards)
+    engine = make(ring_of_neurons(), options(threads))
     engine.run(3, {1: Stimulus(forced=np.arange(3, dtype=np.uint32))})
     known = engine.state()
     engine.close()

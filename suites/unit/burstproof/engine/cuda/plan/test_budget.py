@@ -20,7 +20,7 @@ def planned(limit: int = 0) -> MemoryPlan:
     """The plan of a network with delays to 3 whose ring of slots is too large for the cache."""
     ids = np.arange(_NEURONS)
     synapses = SynapseTable.build(ids, np.roll(ids, 1), delay_bursts=ids % 3 + 1)
-    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._RING_BYTES", 0):
         options = EngineOptions(cuda=CudaOptions(memory_limit_bytes=limit))
         return plan_memory(Network(NeuronTable.build(_NEURONS), synapses), options)
 

@@ -12,7 +12,7 @@ from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network
 from burstproof.engine.cuda.plan.shard_variant import whole
-from burstproof.engine.cuda.plan.tiles import CALENDAR, ROOMY_CALENDAR, sized
+from burstproof.engine.cuda.plan.sizing import CALENDAR, ROOMY_CALENDAR, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.options import EngineOptions

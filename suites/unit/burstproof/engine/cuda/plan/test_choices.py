@@ -24,7 +24,7 @@ SLOT = "contributions added to a slot of the FCL, which the cache holds"
 def chosen(ring_bytes: int = 1 << 24, sum_bits: int = 0, areas: tuple[Area, ...] = (), **synapses: Any) -> str:
     ids = np.arange(8)
     network = Network(NeuronTable.build(8), SynapseTable.build(ids, np.roll(ids, 1), **synapses), areas=areas)
-    with mock.patch("burstproof.engine.cuda.plan.tiles._RING_BYTES", ring_bytes):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._RING_BYTES", ring_bytes):
         return choices_of(pack_network(network, EngineOptions(cuda=CudaOptions(sum_bits=sum_bits))))
 
 
@@ -54,7 +54,7 @@ def test_each_choice_comes_with_its_reason() -> None:
     sender = "delays on the sender's side, since a ring of 4 slots would take 0 MB"
     calendar = "later contributions in 4 buckets of words of 32 bits, since a ring of 4 slots would take 0 MB"
     assert chosen(0, **delayed) == f"{marked}; {calendar}"
-    with mock.patch("burstproof.engine.cuda.plan.tiles._CALENDAR_BYTES", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._CALENDAR_BYTES", 0):
         assert chosen(0, **delayed) == f"{marked}; {sender}"
     driven = chosen(areas=(Area(7, "driven", mp_driven_psp=True),))
     assert driven.startswith("sums of 64 bits with a mark beside them, since nothing bounds them; a burst in several")

@@ -101,7 +101,7 @@ def test_features_have_8_bits_where_they_keep_to_the_bounds(feature: AreaFeature
 
 def test_features_keep_what_few_neurons_read_in_a_record_unless_twins_may_appear() -> None:
     columns = {"excitabilities": [0.25, 0.5, 0.125], "thresholds": [1, 2, 3]}
-    with mock.patch("burstproof.engine.cuda.plan.tiles._FEW_NEURONS", 0):
+    with mock.patch("burstproof.engine.cuda.plan.sizing._FEW_NEURONS", 0):
         records = [packed_of(featured(feature, **columns)).variant.record for feature in (HOMEOSTAT, TRAIN, MEMORY)]
     assert [record.words for record in records] == [4, 4, 0]
 

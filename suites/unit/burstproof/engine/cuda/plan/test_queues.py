@@ -15,7 +15,7 @@ from burstproof.engine.cuda.plan.buffers import bucket_room, queue_room
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network, streaming
 from burstproof.engine.cuda.plan.queues import block_bytes, lost_us, room_for_events
-from burstproof.engine.cuda.plan.tiles import BUCKETS, CALENDAR, QUEUES, sized
+from burstproof.engine.cuda.plan.sizing import BUCKETS, CALENDAR, QUEUES, sized
 from burstproof.engine.cuda.plan.word import Word
 from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.options import CudaOptions, EngineOptions, SynapseMemory

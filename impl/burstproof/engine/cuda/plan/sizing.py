@@ -1,4 +1,4 @@
-"""What of a variant follows from the sizes: common parameters, and tiles of the propagation (``kernels.tiles``)."""
+"""How a network is laid out on a device, by its sizes: the way of delivery, entries of rows, words and parameters."""
 
 from __future__ import annotations
 
