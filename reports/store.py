@@ -37,6 +37,8 @@ from reports.values.seal import digests_of
 
 BASELINES = Path(__file__).with_name("baselines")
 
+_CURE = f"Give a folder with a {RECORD_NAME} or a {BASELINE_NAME}."
+
 LARGEST_RECORD_BYTES = 64 << 20
 """Largest text that is taken for a record; those of whole runs have a few million bytes."""
 
@@ -82,7 +84,7 @@ def _document_of(text: str, where: str) -> dict[str, object]:
         document = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
         json.dumps(document, ensure_ascii=False).encode()  # as it will be written: escapes may stand for no Unicode
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not a record: {error}", where=where) from error
+        raise InputError(f"not a record: {error}", where=where, cure=_CURE) from error
     if not isinstance(document, dict):
         raise InputError("a record is a JSON object", where=where, got=type(document).__name__)
     if document.get("schema_version") not in READABLE_VERSIONS:
@@ -247,8 +249,7 @@ def _text_of(path: Path) -> tuple[Path, str]:
     files = [path / RECORD_NAME, path / BASELINE_NAME] if path.is_dir() else [path]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
-        cure = f"Give a folder with a {RECORD_NAME} or a {BASELINE_NAME}."
-        raise InputError("no record of a run here", where=str(path), cure=cure)
+        raise InputError("no record of a run here", where=str(path), cure=_CURE)
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             limit = min(LARGEST_RECORD_BYTES, max(_ANY_RATIO_BYTES, LARGEST_RATIO * file.stat().st_size))
@@ -257,7 +258,7 @@ def _text_of(path: Path) -> tuple[Path, str]:
             raise InputError("too large for a record", where=str(file), allowed=f"{limit} bytes, unpacked")
         return file, data.decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise InputError(f"not a record: {error}", where=str(file)) from error
+        raise InputError(f"not a record: {error}", where=str(file), cure=_CURE) from error
 
 
 def _run_of(file: Path, document: dict[str, object]) -> RunRecord:
