@@ -11,6 +11,7 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Record, Stimulus
+from burstproof.errors import NetworkError
 from burstproof.network.model import Network
 from burstproof.network.synthetic.build import driven_spec, initial_stimulus, synthesize
 from stages.measuring import Measure
@@ -54,7 +55,7 @@ def _evidence(create: CreateEngine) -> dict[str, tuple[str, ...]]:
             judge = ReferenceEngine.create(network, OPTIONS)
             try:
                 found[name] = time_witnessed(engine, judge, work(engine), RULE).problems
-            except ReplacedClockError as error:
+            except (NetworkError, ReplacedClockError) as error:
                 found[name] = (str(error),)
     return found
 
