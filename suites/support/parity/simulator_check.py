@@ -444,7 +444,7 @@ def _delays_apart_from_slots(kept: str, expected: Callable[[int], int]) -> list[
 def _as_large_networks() -> Iterator[None]:
     """State is loaded ahead, contributions may have a palette, and what sleeps is told early, whatever the size."""
     with ExitStack() as patches:
-        for name, few in (("block_size", "_SMALL"), ("entries", "_FEW_NEURONS"), ("tiles", "_FEW_NEURONS")):
+        for name, few in (("block_size", "_SMALL"), ("entries", "_FEW_NEURONS"), ("sizing", "_FEW_NEURONS")):
             patches.enter_context(mock.patch(f"burstproof.engine.cuda.plan.{name}.{few}", 0))
         yield
 
