@@ -7,17 +7,15 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from burstproof.device.faults import translated
-from burstproof.engine.interruption import interrupted
+from burstproof.engine.interruption import Failing, interrupted
 from burstproof.errors import DeviceFaultError, OutOfMemoryError
 
 CURE = "Create another engine and restore a state"
 """What can be done after an interruption while a burst was under way that the host did not hear of."""
 
 
-class Failing(Protocol):
-    """An engine on devices; ``failure`` says why it cannot go on."""
-
-    failure: Exception | None
+class FailingOnDevices(Failing, Protocol):
+    """An engine on devices."""
 
     @property
     def has_settled(self) -> bool:
@@ -25,7 +23,7 @@ class Failing(Protocol):
         ...
 
 
-Subject = TypeVar("Subject", bound=Failing)
+Subject = TypeVar("Subject", bound=FailingOnDevices)
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
@@ -33,7 +31,7 @@ Found = TypeVar("Found")
 def keeping_failure(
     call: Callable[Concatenate[Subject, Given], Found],
 ) -> Callable[Concatenate[Subject, Given], Found]:
-    """``call``, which keeps a failed device or an interrupted burst as ``failure``, for later calls to raise."""
+    """``call``, which keeps a failed device, or what ended a burst, as ``failure``, for later calls to raise."""
     guarded = translated(call)
 
     @wraps(call)
@@ -43,9 +41,9 @@ def keeping_failure(
         except (DeviceFaultError, OutOfMemoryError) as error:
             engine.failure = error
             raise
-        except KeyboardInterrupt:
-            if not engine.has_settled:
-                engine.failure = interrupted(CURE)
+        except BaseException as error:
+            if engine.failure is None and not engine.has_settled:
+                engine.failure = error if isinstance(error, Exception) else interrupted(CURE)
             raise
 
     return kept
