@@ -184,13 +184,14 @@ def check_lost_shard_in_one_kernel() -> list[str]:
     for record in (Record.FIRED, Record.NONE):
         filled.silent = {(0, 1): begin + 3, (1, 2): begin + 2}
         with engine_of(course, partition, filled, timeout_s=0.5) as engine:
+            shards = engine.devices.groups[0].shards
             try:
                 engine.run(6, course.plan, record)
                 problems.append("no error")
             except ShardLostError as error:
                 if "shard 2 published nothing" not in str(error):
                     problems.append(str(error))
-            done = [len(shard.result(0).report.candidates) for shard in engine.devices.groups[0].shards]
+            done = [len(shard.result(0).report.candidates) for shard in shards]
             if done != [3, 2, 3]:
                 problems.append(f"bursts done: {done}")
     return problems
