@@ -129,8 +129,9 @@ def test_propagation_does_not_read_back(variants, variant: str, measure) -> None
 def test_closed_loop_builds(variants, variant: str, capability: Capability, measure) -> None:
     """The kernel that stays: no spills; only stimulus without marks reads back, in spite of the waits in between."""
     from burstproof.compile.resources import instructions_of, resources_of
+    from burstproof.engine.cuda.kernels.calls import polled_words
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, polled_words, staying
+    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, staying
 
     reason = obstacle(capability)
     if reason:

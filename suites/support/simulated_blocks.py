@@ -1,9 +1,12 @@
-"""Blocks of numba's CUDA simulator without its polling, for the processes that check kernels there.
+"""numba's CUDA simulator without what takes most of its time, for the processes that check kernels there.
 
-The simulator starts an OS thread for each CUDA thread of each launch and asks all of them in a loop whether they have
-come to a barrier; the loop takes most of the time, and the interpreter's lock from the threads it asks. Here the same
-threads serve one launch after the other, and the last one to come to a barrier opens it. As before, they run side by
-side, and the interpreter switches between them when it likes.
+- The simulator starts an OS thread for each CUDA thread of each launch and asks all of them in a loop whether they have
+  come to a barrier; the loop takes the interpreter's lock from the threads it asks. Here the same threads serve one
+  launch after the other, and the last one to come to a barrier opens it. As before, they run side by side, and the
+  interpreter switches between them when it likes.
+- Each call of a device function puts a stand-in for ``cuda`` into its module, and takes it out afterwards. Here the
+  stand-in stays, and asks who is running.
+- Kernels see arrays through two wrappers. Here they see the arrays.
 """
 
 from __future__ import annotations
@@ -12,26 +15,51 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, SimpleNamespace
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, ClassVar
 from unittest import mock
 
 import numpy as np
+from numba import cuda
 from numba.cuda.simulator import kernel, kernelapi
 
 _MAKING, _ARRAY = threading.Lock(), kernelapi.FakeCUDAShared.array
+_LAUNCH = kernel.FakeCUDAKernel.__call__
 
 
 @contextmanager
-def quick_blocks() -> Iterator[None]:
-    """Within it, the simulator runs its blocks as said above."""
+def quick_simulator() -> Iterator[set[CodeType]]:
+    """Within it, the simulator runs as said above; the code of the kernels and device functions that it called."""
+    called: set[CodeType] = set()
+
+    def call(function: kernel.FakeCUDAKernel, *arguments: object) -> object:
+        names = function.fn.__globals__
+        if names.get("cuda") is cuda:
+            names["cuda"] = _STAND_IN
+        called.add(function.fn.__code__)
+        if kernel._kernel_context is None:
+            return _LAUNCH(function, *arguments)
+        return function.fn(*arguments)
+
     with (
+        mock.patch.object(kernel.FakeCUDAKernel, "__call__", call),
+        mock.patch.object(kernel, "FakeWithinKernelCUDAArray", lambda wrapped: wrapped._ary),
         mock.patch.object(kernel, "BlockManager", _Block),
         # shared arrays are told apart by who asks; a whole stack with its files looked at is not needed for that
         mock.patch.object(kernelapi, "traceback", SimpleNamespace(extract_stack=_asking)),
         mock.patch.object(kernelapi.FakeCUDAShared, "array", _shared_array),
     ):
-        yield
+        yield called
+
+
+class _StandIn:
+    """``cuda`` in modules of device functions: what a kernel sees while one runs, else numba's module."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(kernel._kernel_context or cuda, name)
+
+
+_STAND_IN = _StandIn()
 
 
 def _shared_array(*arguments: Any, **named: Any) -> Any:

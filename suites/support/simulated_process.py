@@ -14,11 +14,9 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from hardware.host import take_host
 
@@ -85,10 +83,11 @@ def _printed(module: str, names: Sequence[str]) -> dict[str, Any]:
 def print_problems(checks: Mapping[str, Callable[[], list[str]]], names: Sequence[str]) -> int:
     """In such a process: run the checks called ``names``, or all, and print what :func:`run_simulated` reads."""
     warnings.simplefilter("ignore", RuntimeWarning)
-    from suites.support.simulated_blocks import quick_blocks
+    from suites.support.simulated_blocks import quick_simulator
 
-    with quick_blocks(), _recording() as executed:
+    with quick_simulator() as called:
         problems = {name: _problems_of(check) for name, check in checks.items() if not names or name in names}
+    executed = {f"{Path(code.co_filename).stem}.{code.co_qualname.replace('.<locals>', '')}" for code in called}
     print(json.dumps({"problems": problems, "executed": sorted(executed)}))
     return 0
 
@@ -99,23 +98,6 @@ def _problems_of(check: Callable[[], list[str]]) -> list[str]:
         return check()
     except Exception:
         return [traceback.format_exc()]
-
-
-@contextmanager
-def _recording() -> Iterator[set[str]]:
-    """Names of the kernels and device functions that the simulator calls meanwhile."""
-    from numba.cuda.simulator.kernel import FakeCUDAKernel
-
-    executed: set[str] = set()
-    call = FakeCUDAKernel.__call__
-
-    def recorded(self: FakeCUDAKernel, *arguments: object) -> object:
-        code = self.fn.__code__
-        executed.add(f"{Path(code.co_filename).stem}.{code.co_qualname.replace('.<locals>', '')}")
-        return call(self, *arguments)
-
-    with mock.patch.object(FakeCUDAKernel, "__call__", recorded):
-        yield executed
 
 
 def device_functions() -> frozenset[str]:

@@ -36,7 +36,7 @@ _NOT_RUN = ("annotation", "returns", "decorator_list", "type_params")
 """Fields whose code decides nothing at run time, or is no code of the module's own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Mutant:
     """One fault.
 
@@ -50,15 +50,24 @@ class Mutant:
         ``old -> new``, as code.
     number : int
         Of this change in this function, from 1 on.
-    source : str
-        The module with the fault.
+    tree : ast.Module
+        The module without the fault.
+    old, new : ast.AST
+        The node of ``tree`` at fault, and what stands there instead.
     """
 
     where: str
     line: int
     change: str
     number: int
-    source: str
+    tree: ast.Module
+    old: ast.AST
+    new: ast.AST
+
+    @property
+    def source(self) -> str:
+        """The module with the fault."""
+        return ast.unparse(_with(self.tree, self.old, self.new))
 
     @property
     def name(self) -> str:
@@ -76,7 +85,7 @@ def mutants_of(source: str) -> tuple[Mutant, ...]:
             change = f"{ast.unparse(old)} -> {ast.unparse(new)}"
             numbers[where, change] += 1
             line = getattr(node, "lineno", 0)
-            found.append(Mutant(where, line, change, numbers[where, change], ast.unparse(_with(tree, old, new))))
+            found.append(Mutant(where, line, change, numbers[where, change], tree, old, new))
     return tuple(found)
 
 

@@ -88,9 +88,9 @@ def _ready(backend: str) -> Iterator[None]:
         if backend in ON_CPU:
             stack.enter_context(functions_made_once())
         if backend in (SIMULATOR, SIMULATED_SHARDS):
-            from suites.support.simulated_blocks import quick_blocks
+            from suites.support.simulated_blocks import quick_simulator
 
-            stack.enter_context(quick_blocks())
+            stack.enter_context(quick_simulator())
             stack.enter_context(mock.patch("burstproof.engine.cuda.plan.packed.default_batch_length", return_value=4))
         yield
 

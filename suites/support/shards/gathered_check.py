@@ -140,10 +140,10 @@ def main(output: Path) -> None:
     """Check on all ranks."""
     warnings.simplefilter("ignore", RuntimeWarning)
     from burstproof.engine.cluster.mpi import MpiExchange
-    from suites.support.simulated_blocks import quick_blocks
+    from suites.support.simulated_blocks import quick_simulator
 
     exchange = MpiExchange(TIMEOUT_S)
-    with quick_blocks():
+    with quick_simulator():
         found = check(exchange)
     exchange.close()
     if exchange.rank == 0:

@@ -91,7 +91,6 @@ def test_a_fork_exchanges_the_code_of_one_function(tmp_path: Path, monkeypatch: 
     assert not function(2)
 
 
-@pytest.mark.thorough("makes every mutant of every group: seconds")
 def test_equivalent_mutants_are_mutants() -> None:
     """A line of the list that names no mutant of today hides nothing."""
     modules = {module for group in GROUPS for module in group.modules}
@@ -129,7 +128,6 @@ def test_a_part_is_one_of_several(part: str, capsys: pytest.CaptureFixture[str])
     assert "I/N" in capsys.readouterr().err
 
 
-@pytest.mark.thorough("makes every mutant of every group: seconds")
 def test_parts_are_large_enough_for_a_share_and_hold_every_mutant_once() -> None:
     """Of a part with fewer than 34 mutants none may live, so a group's parts never let more live than the group."""
     for group in GROUPS:

@@ -21,7 +21,7 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.latest_list import Latest, make_source_of
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.kernels.queues import make_pack_entry, make_told, make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_told, make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant

@@ -39,17 +39,10 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import (
-    Fired,
-    Loaded,
-    Moment,
-    make_consume_chunk,
-    make_fetch_chunk,
-    make_fetch_early,
-    make_fetch_elsewhere,
-)
+from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
+from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk, make_fetch_early, make_fetch_elsewhere
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.modulators import make_clear_drives

@@ -17,7 +17,6 @@ import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import (
-    Amount,
     Chunks,
     Fcl,
     Gathering,
@@ -27,7 +26,6 @@ from burstproof.engine.cuda.args import (
     Mailbox,
     Network,
     Neurons,
-    Outside,
     Recall,
     Rows,
     Steering,
@@ -42,33 +40,19 @@ from burstproof.engine.cuda.kernels.burst import (
     make_send_fired,
 )
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due
-from burstproof.engine.cuda.kernels.consume import (
-    Fired,
-    Loaded,
-    Moment,
-    make_consume_chunk,
-    make_consume_part,
-    make_fetch_chunk,
-)
-from burstproof.engine.cuda.kernels.control import BURST, CONSUMED, COUNT, FRESH, ORIGIN, SLOT
+from burstproof.engine.cuda.kernels.calls import make_begin_turn, make_slot
+from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk, make_consume_part
+from burstproof.engine.cuda.kernels.control import BURST, COUNT, FRESH
 from burstproof.engine.cuda.kernels.features import Traits
+from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk
 from burstproof.engine.cuda.kernels.gather import make_gather
 from burstproof.engine.cuda.kernels.mailbox import (
-    AMOUNTS_SHIFT,
     ARRIVED,
-    BESIDE,
     CALL_NUMBERS,
     ENDED,
-    GO,
     GO_CALL_SHIFT,
     GO_ON,
-    GO_STIMULATED,
-    GO_TURN_SHIFT,
     LAST,
-    LEAVE,
-    MAIL_HEAD,
-    MOST_ENTRIES,
-    MOST_TURNS,
     NUMBER_SHIFT,
     STATUS,
     STUCK,
@@ -79,8 +63,7 @@ from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.replies import make_reply, make_sort_fired
 from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
-from burstproof.engine.cuda.kernels.steer import make_enter, make_slot_of
-from burstproof.engine.cuda.kernels.stimulus import cancelled, make_admit
+from burstproof.engine.cuda.kernels.steer import make_enter
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
@@ -92,8 +75,6 @@ _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
 _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
 """From chunks of so many neurons on: bytes of places in buckets that a block has room for beside its chunk."""
-_POLLED, _MOST_POLLED = 1024, 4
-"""Words of the mail that the first block reads with a call at most, and that each of its threads does."""
 
 _IN_ONE = (NO_KEY, ExtrasKey(replays=True))
 
@@ -119,234 +100,6 @@ def staying(variant: Variant) -> ShardVariant:
     assert shape is not None
     larger = replace(shape, per_thread=_TIMES * shape.per_thread)
     return replace(whole(replace(variant, overlapped=False, fused=larger)), stays=True)
-
-
-def make_reach(shard: ShardVariant) -> Callable[..., Any]:
-    """``reach(call, mailbox)`` -> uint32: words of amounts that have said in their sign that they are of ``call``.
-
-    In the next call they say the opposite once they are written.
-    """
-    narrow, most = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES)
-
-    def reach(call: np.int64, mailbox: Mailbox) -> Any:
-        if not narrow:
-            return np.uint32(0)
-        amounts = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most)
-        return max(amounts, min(np.uint32(BESIDE), mailbox.mail_room))
-
-    return cuda.jit(device=True)(reach)  # type: ignore[no-any-return]
-
-
-def polled_words(threads: int) -> int:
-    """Words of the mail that each of so many threads of a block reads with a call."""
-    return 2 if SIMULATED else max(1, min(_MOST_POLLED, _POLLED // threads))
-
-
-def make_put(shard: ShardVariant) -> Callable[..., Any]:
-    """``put(neuron, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
-
-    Returns the sum that is there now if a cell has no mark and so cannot say that it is one; else a number above 0.
-    """
-    number, added, admit = shard.variant.accumulator, shard.variant.word.added, make_admit(shard)
-
-    def plain(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> Any:
-        before = cuda.atomic.add(fcl.sums, np.uint64(base + np.uint64(neuron)), added(amount))
-        return number(number(before) + amount)
-
-    def blind(neuron: np.uint32, amount: Amount, base: np.uint64, outside: Outside, fcl: Fcl) -> Any:
-        admit(neuron, number(0), amount, base, outside, fcl)
-        return number(1)
-
-    return cuda.jit(device=True)(blind if shard.apart or shard.variant.word.marked else plain)  # type: ignore[no-any-return]
-
-
-def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
-
-    ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they
-    were written before. Others are read now, as many at once: what counts is how often the host's memory answers.
-    """
-    put, zero_sum, number = make_put(shard), cancelled(shard.variant), shard.variant.accumulator
-    narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
-    upper, neuron_bits, sign, polled = np.int64(32), np.int64((1 << 31) - 1), np.int64(63), polled_words(shard.threads)
-
-    def take_in(
-        call: np.int64,
-        reached: np.uint32,
-        words: Longs,
-        slot: np.uint32,
-        mailbox: Mailbox,
-        outside: Outside,
-        fcl: Fcl,
-    ) -> None:
-        found = cuda.local.array(polled, number)
-        mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
-        amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
-        base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        odd = (call >> np.int64(NUMBER_SHIFT)) & np.int64(1)
-        first = np.uint32(cuda.threadIdx.x)
-        while first <= amounts:
-            for k in range(polled):
-                place = np.uint32(first + np.uint32(k) * step)
-                late = place > reached or (words[k] >> sign) & np.int64(1) != odd
-                if late and head <= place <= amounts:
-                    words[k] = mail[place]
-                    if not narrow:
-                        found[k] = number(mail[np.uint32(place + room)])
-            for k in range(polled):
-                place = np.uint32(first + np.uint32(k) * step)
-                if head <= place <= amounts:
-                    if narrow:
-                        found[k], words[k] = number(words[k]), (words[k] >> upper) & neuron_bits
-                    found[k] = put(np.uint32(words[k]), found[k], base, outside, fcl)
-            for k in range(polled):
-                place = np.uint32(first + np.uint32(k) * step)
-                if head <= place <= amounts and found[k] == number(0):
-                    fcl.cells[np.uint64(base + np.uint64(words[k]))] = zero_sum
-            first, reached = np.uint32(first + np.uint32(polled) * step), np.uint32(0)
-        entry = np.uint32(cuda.threadIdx.x)
-        while entry < forced:
-            outside.forced[np.uint32(mail[np.uint32(head + room + room + entry)])] = np.uint8(1)
-            entry = np.uint32(entry + step)
-
-    return cuda.jit(device=True)(take_in)  # type: ignore[no-any-return]
-
-
-def make_listen(shard: ShardVariant) -> Callable[..., Any]:
-    """``listen(turn, reached, words, told, mailbox)``: the first block waits for the next call, or the end.
-
-    With every look at the call it reads so many words behind it. Afterwards one thread has to say to the others what
-    ``told`` holds; see ``make_begin_turn``.
-    """
-    relay = make_relay()
-    load, glance, look, polled = relay.load, relay.glance, relay.look, polled_words(shard.threads)
-    entries = np.int64((1 << NUMBER_SHIFT) - 1)
-
-    def go_of(turn: np.int64, call: np.int64, last: np.int64) -> Any:
-        go = np.int64(turn << np.int64(GO_TURN_SHIFT))
-        if call != last and call != np.int64(LEAVE) and turn < np.int64(MOST_TURNS):
-            number = np.int64(call >> np.int64(NUMBER_SHIFT))
-            go = np.int64(go | np.int64(number << np.int64(GO_CALL_SHIFT)) | np.int64(GO_ON))
-            if call & entries != np.int64(0):
-                go = np.int64(go | np.int64(GO_STIMULATED))
-        return go
-
-    go_of = cuda.jit(device=True)(go_of)
-
-    def listen(turn: np.int64, reached: np.uint32, words: Longs, told: Longs, mailbox: Mailbox) -> None:
-        thread, step, last = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x), np.int64(LEAVE)
-        began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        if thread == np.uint32(0) and turn > np.int64(1):
-            last = told[0]
-        waits = True
-        while waits:
-            for k in range(1, polled):
-                place = np.uint32(thread + np.uint32(k) * step)
-                if place <= reached:
-                    words[k] = glance(mailbox.mail, place)
-            if thread <= reached:
-                words[0] = load(mailbox.mail, thread)
-            if thread == np.uint32(0):
-                polls = np.uint32(polls + np.uint32(1))
-                began, passed = look(polls, began, passed)
-                told[1] = np.int64(1) if words[0] == last and passed <= mailbox.idle else np.int64(0)
-            cuda.syncthreads()
-            waits = told[1] != np.int64(0)
-            cuda.syncthreads()
-        if thread == np.uint32(0):
-            told[0], told[1] = words[0], go_of(turn, words[0], last)
-
-    return cuda.jit(device=True)(listen)  # type: ignore[no-any-return]
-
-
-def make_settle_turn() -> Callable[..., Any]:
-    """``settle_turn(turn, arrivals, steering, mailbox)`` -> whether all blocks are done with the turn before ``turn``.
-
-    One thread of the first block, which also says in control which burst that was.
-    """
-    reaches, patience = make_relay().reaches, np.uint64(STUCK_NS)
-
-    def settle_turn(turn: np.int64, arrivals: np.int64, steering: Steering, mailbox: Mailbox) -> Any:
-        if turn == np.int64(1):
-            return True
-        whole = np.int64(np.int64(turn - np.int64(1)) * arrivals)
-        if reaches(mailbox.relay, ARRIVED, whole, patience) < whole:
-            return False
-        steering.control[BURST] = steering.report[ORIGIN] + 1
-        steering.control[SLOT] = steering.report[CONSUMED]
-        return True
-
-    return cuda.jit(device=True)(settle_turn)  # type: ignore[no-any-return]
-
-
-def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
-    """``begin_turn(turn, arrivals, told, ...)`` -> what ``GO`` says of turn number ``turn``.
-
-    Without ``GO_ON``: the end; 0: some block was waited for in vain. Every turn has so many ``arrivals``. The first
-    block waits for a call and takes it in; the others wait for the first. ``told`` is shared memory for three
-    words: the call that the first block heard last, ``GO``, and whether all blocks came.
-    """
-    relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
-    store, reaches = relay.store, relay.reaches
-    listen, take_in, reach, of_turn, one = (
-        make_listen(shard),
-        make_take_in(shard),
-        make_reach(shard),
-        np.int64(GO_TURN_SHIFT),
-        np.uint32(1),
-    )
-    polled = polled_words(shard.threads)
-
-    def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
-        """One thread of another block: what the first says."""
-        go = reaches(mailbox.relay, GO, np.int64(turn << of_turn), np.uint64(STUCK_NS))
-        told[1] = go if go >> of_turn == turn else np.int64(0)
-
-    follow = cuda.jit(device=True)(follow)
-
-    def begin_turn(
-        turn: np.int64,
-        arrivals: np.int64,
-        told: Longs,
-        mailbox: Mailbox,
-        steering: Steering,
-        outside: Outside,
-        fcl: Fcl,
-    ) -> Any:
-        words, reached = cuda.local.array(polled, np.int64), np.uint32(0)
-        first, thread = cuda.blockIdx.x == 0, cuda.threadIdx.x
-        if first:
-            if thread == 0:
-                told[2] = np.int64(1) if settle_turn(turn, arrivals, steering, mailbox) else np.int64(0)
-            cuda.syncthreads()
-            if told[2] == np.int64(0):
-                return np.int64(0)
-            reached = reach(told[0] if turn > np.int64(1) else np.int64(0), mailbox)
-            listen(turn, reached, words, told, mailbox)
-        elif thread == 0:
-            follow(turn, told, mailbox)
-        cuda.syncthreads()
-        go = told[1]
-        if first:
-            if go & np.int64(GO_STIMULATED):
-                burst = np.uint32(np.uint32(steering.control[BURST]) + one)
-                take_in(told[0], reached, words, slot_of(steering, burst, fcl), mailbox, outside, fcl)
-                cuda.syncthreads()
-            if thread == 0:
-                store(mailbox.relay, GO, go)
-        return go
-
-    return cuda.jit(device=True)(begin_turn)  # type: ignore[no-any-return]
-
-
-def make_slot(shard: ShardVariant) -> Callable[..., Any]:
-    """``slot_of(steering, burst, fcl)``: the slot that ``burst``, the one after that of control, consumes."""
-    of_control, one = make_slot_of(shard.variant.delays and not shard.calendar), np.uint32(1)
-
-    def slot_of(steering: Steering, burst: np.uint32, fcl: Fcl) -> Any:
-        return of_control(steering.control, SLOT, one, burst, fcl)
-
-    return cuda.jit(device=True)(slot_of)  # type: ignore[no-any-return]
 
 
 def make_following_item() -> Callable[..., Any]:

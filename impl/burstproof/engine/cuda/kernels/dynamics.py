@@ -39,7 +39,7 @@ from burstproof.engine.cuda.exchange.words import (
 )
 from burstproof.engine.cuda.kernels.cells import make_is_candidate, make_load
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Fired, Loaded, Moment, make_consume_chunk, make_fetch_chunk
+from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BATCH,
@@ -55,6 +55,7 @@ from burstproof.engine.cuda.kernels.control import (
     USED,
 )
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
+from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link, make_tell
 from burstproof.engine.cuda.kernels.plastic import make_note_firing

@@ -17,18 +17,14 @@ from burstproof.device.dependent_launch import make_let_next_start, make_wait_fo
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Exchange, Fcl, Ids, Queues, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.exchange.words import MOST_SHARDS
+from burstproof.engine.cuda.kernels.bins import make_empty_bins
 from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.latest_list import Latest, make_open_latest, make_source_of
-from burstproof.engine.cuda.kernels.queues import (
-    amounts_of_sources,
-    divides,
-    make_empty_bins,
-    make_part_of,
-    make_scan,
-    make_sort_parts,
-    parts_at_once,
-)
+from burstproof.engine.cuda.kernels.queue_entries import amounts_of_sources
+from burstproof.engine.cuda.kernels.queues import make_sort_parts
+from burstproof.engine.cuda.kernels.warp import make_scan
+from burstproof.engine.cuda.kernels.windows import divides, make_part_of, parts_at_once
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant

@@ -10,16 +10,7 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import (
-    Chunks,
-    Gathering,
-    Ids,
-    Log,
-    Longs,
-    Start,
-    Steering,
-    Window,
-)
+from burstproof.engine.cuda.args import Chunks, Gathering, Ids, Log, Longs, Start, Steering, Window
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BURST,

@@ -10,18 +10,7 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import (
-    Chunks,
-    Exchange,
-    Extras,
-    Fcl,
-    History,
-    Ids,
-    Log,
-    Longs,
-    Rows,
-    Steering,
-)
+from burstproof.engine.cuda.args import Chunks, Exchange, Extras, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
 from burstproof.engine.cuda.kernels.link import make_link

@@ -32,16 +32,17 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.exchange.words import MOST_SHARDS
 from burstproof.engine.cuda.kernels.cells import make_is_candidate
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Loaded, Moment, make_consume, make_fetch_neuron, make_hand_over
+from burstproof.engine.cuda.kernels.consume import Moment, make_consume
 from burstproof.engine.cuda.kernels.control import BURST
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
+from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_neuron, make_hand_over
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.neuron import make_ready
 from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.owned_lists import make_add_up_owned, make_keep_owned, make_listing_of
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.kernels.queues import make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_unpack_entry
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_tally
 from burstproof.engine.cuda.plan.block_size import WARP

@@ -1,4 +1,4 @@
-"""What a warp does together: reserve places in a list and add up counts, one atomic operation per warp.
+"""What a warp does together: reserve places in a list, add up counts, make running sums.
 
 The CUDA simulator has no warp operations: there each thread does its own atomic operation instead, and everything else
 in the kernels stays the same. All functions must be called by all 32 threads of a warp.
@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Floats, Ids
+from burstproof.engine.cuda.plan.block_size import WARP
 
-_ALL = 0xFFFFFFFF
+ALL = 0xFFFFFFFF
+"""Every lane of a warp."""
 
 Counters: TypeAlias = npt.NDArray[np.int32]
 
@@ -29,7 +31,7 @@ def make_sync_warp() -> Callable[..., Any]:
         cuda.syncthreads()
 
     def by_warp() -> None:
-        cuda.syncwarp(_ALL)
+        cuda.syncwarp(ALL)
 
     return cuda.jit(device=True)(by_block if SIMULATED else by_warp)  # type: ignore[no-any-return]
 
@@ -48,7 +50,7 @@ def make_block_tally() -> Callable[..., Any]:
         total = np.int32(seen)
         step = 16
         while step > 0:
-            total = np.int32(total + cuda.shfl_down_sync(_ALL, total, step))
+            total = np.int32(total + cuda.shfl_down_sync(ALL, total, step))
             step >>= 1
         if lane == np.uint32(0):
             cuda.atomic.add(tallies, place, total)
@@ -88,12 +90,12 @@ def make_append() -> Callable[..., Any]:
         ids: Ids,
         potentials: Floats,
     ) -> None:
-        votes = np.uint32(cuda.ballot_sync(_ALL, joins))
+        votes = np.uint32(cuda.ballot_sync(ALL, joins))
         if votes != np.uint32(0):
             first = np.int32(0)
             if lane == np.uint32(0):
                 first = np.int32(cuda.atomic.add(counts, side, np.int32(cuda.popc(votes))))
-            first = np.int32(cuda.shfl_sync(_ALL, first, 0))
+            first = np.int32(cuda.shfl_sync(ALL, first, 0))
             if joins:
                 before = np.uint32(votes & np.uint32(np.uint32(np.uint32(1) << lane) - np.uint32(1)))
                 place = np.uint32(np.uint32(first) + np.uint32(cuda.popc(before)))
@@ -112,8 +114,55 @@ def make_block_count() -> Callable[..., Any]:
             cuda.atomic.add(counts, place, 1)
 
     def by_warp(value: bool, lane: np.uint32, counts: Counters, place: np.uint32) -> None:
-        votes = np.uint32(cuda.ballot_sync(_ALL, value))
+        votes = np.uint32(cuda.ballot_sync(ALL, value))
         if lane == np.uint32(0) and votes != np.uint32(0):
             cuda.atomic.add(counts, place, np.int32(cuda.popc(votes)))
 
     return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
+def make_scan() -> Callable[..., Any]:
+    """``scan(values, count, totals)``: make the first ``count`` uint32 of a shared array their running sums.
+
+    All threads of a block call it; ``totals`` has a place for each warp.
+    """
+    lanes, warp, one, zero = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(1), np.uint32(0)
+
+    def by_thread(values: Ids, count: np.uint32, totals: Ids) -> None:
+        if cuda.threadIdx.x == 0:
+            for entry in range(1, count):
+                values[entry] = np.uint32(values[entry] + values[entry - 1])
+        cuda.syncthreads()
+
+    def by_block(values: Ids, count: np.uint32, totals: Ids) -> None:
+        thread, block = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x)
+        lane, own_warp, first, carried = np.uint32(thread & lanes), np.uint32(thread // warp), zero, zero
+        while first < count:
+            place, own = np.uint32(first + thread), np.int32(0)
+            works = np.uint32(first + own_warp * warp) < count
+            if works:
+                if place < count:
+                    own = np.int32(values[place])
+                step = one
+                while step < warp:
+                    below = cuda.shfl_up_sync(ALL, own, step)
+                    if lane >= step:
+                        own = np.int32(own + below)
+                    step = np.uint32(step << one)
+                if lane == lanes:
+                    totals[own_warp] = np.uint32(own)
+            cuda.syncthreads()
+            if works:
+                before = carried
+                for earlier in range(own_warp):
+                    before = np.uint32(before + totals[earlier])
+                if place < count:
+                    values[place] = np.uint32(before + np.uint32(own))
+            first = np.uint32(first + block)
+            if first < count:
+                for earlier in range(block // warp):
+                    carried = np.uint32(carried + totals[earlier])
+            cuda.syncthreads()
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_block)  # type: ignore[no-any-return]

@@ -1,0 +1,76 @@
+"""Entries of queues per owner: the target within the owner, above it the contribution or its place in the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Amount, Queues
+from burstproof.engine.cuda.kernels.entries import make_target_of
+from burstproof.engine.cuda.plan.queues import LOCAL_BITS
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
+
+
+def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
+    """``pack_entry(local, amount)``: an entry of a queue."""
+    shift, wide_shift = np.uint32(LOCAL_BITS), np.uint64(LOCAL_BITS)
+
+    def alone(local: np.uint32, amount: Amount) -> Any:
+        return np.uint16(local)
+
+    def narrow(local: np.uint32, amount: Amount) -> Any:
+        return np.uint32(local | np.uint32(np.uint32(amount) << shift))
+
+    def wide(local: np.uint32, amount: Amount) -> Any:
+        return np.uint64(np.uint64(local) | np.uint64(np.uint64(amount) << wide_shift))
+
+    made = {16: alone, 32: narrow, 64: wide}[queues.entry_bits]
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
+
+
+def amounts_of_sources(variant: Variant, queues: OwnerQueues) -> bool:
+    """Whether the entries of a row need the contribution of its source: not where an entry is a target alone."""
+    return variant.uniform_rows and queues.entry_bits > LOCAL_BITS
+
+
+def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
+    """``unpack_entry(entry, queue)`` -> (uint32 target within the owner, its contribution)."""
+    shift, wide_shift, number = np.int32(LOCAL_BITS), np.int64(LOCAL_BITS), variant.accumulator
+    low, wide_low = np.uint32((1 << LOCAL_BITS) - 1), np.uint64((1 << LOCAL_BITS) - 1)
+    place_shift = np.uint32(LOCAL_BITS)
+
+    def narrow(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry & low), number(np.int32(entry) >> shift)
+
+    def wide(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry & wide_low), number(np.int64(entry) >> wide_shift)
+
+    def looked_up(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry & low), number(queue.palette[np.uint32(entry >> place_shift)])
+
+    def alone(entry: Any, queue: Queues) -> Any:
+        return np.uint32(entry), number(queue.common_contribution)
+
+    made = {16: alone, 32: looked_up if variant.palette else narrow, 64: wide}[queues.entry_bits]
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
+
+
+def make_told(variant: Variant) -> Callable[..., Any]:
+    """``told(word, value)``: a target, and what the entry of a queue keeps of its contribution."""
+    target_of, bits = make_target_of(variant), variant.target_bits
+    shift, place_shift = np.int32(bits), np.uint32(bits)
+
+    def columns(word: np.uint32, value: Any) -> Any:
+        return word, value
+
+    def beside(word: np.int32, value: Any) -> Any:
+        return target_of(word), np.int32(np.int32(word) >> shift)
+
+    def looked_up(word: np.int32, value: Any) -> Any:
+        return target_of(word), np.uint32(np.uint32(word) >> place_shift)
+
+    made = columns if not variant.target_bits else looked_up if variant.palette else beside
+    return cuda.jit(device=True)(made)  # type: ignore[no-any-return]

@@ -1,0 +1,175 @@
+"""Windows of the entries that a block delivers: whichever row each is of, all of a window are loaded at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from burstproof.device.numba_cuda import cuda
+from burstproof.engine.cuda.args import Ids, Recall, Rows
+from burstproof.engine.cuda.kernels.places import make_read_once
+from burstproof.engine.cuda.kernels.queue_entries import amounts_of_sources
+from burstproof.engine.cuda.kernels.rows import make_bounds
+from burstproof.engine.cuda.plan.block_size import WARP
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns
+
+_PER_THREAD = {16: 8, 32: 6, 64: 4}
+"""Entries of so many bits that a thread takes at a time; one less where rows are in parts.
+
+So many loads are in flight, and so many registers, of which a thread may have 64.
+"""
+_FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
+
+
+def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
+    """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
+    most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
+    per_window = _FILLED * threads * entries_per_thread(variant, queues) / queues.part
+    windows = max(1, int(most / per_window))
+    return max(1, min(int(windows * per_window), most))
+
+
+def divides(variant: Variant) -> bool:
+    """Whether all parts are rows of one length, so that the part of an entry follows from its number."""
+    return variant.recalled == 1 and variant.row_length > 0
+
+
+def entries_per_thread(variant: Variant, queues: OwnerQueues) -> int:
+    """Entries of a window that a thread loads."""
+    return _PER_THREAD[queues.entry_bits] - int(variant.recalled > 1)
+
+
+def stored_type(variant: Variant) -> type[np.integer]:
+    """Scalar type of a contribution as it is loaded: to widen it at once would be to wait for it at once."""
+    return variant.accumulator if variant.uniform_rows else variant.read_contribution
+
+
+def make_part_of(variant: Variant) -> Callable[..., Any]:
+    """``part_of(source, age, rows, recall)`` -> (first entry, entries) of what a row delivers ``age`` bursts later."""
+    bounds, offset, places = make_bounds(variant), variant.offset, np.uint64(variant.recalled + 1)
+    one = np.uint64(1)
+
+    def whole(source: np.uint32, age: np.uint32, rows: Rows, recall: Recall) -> Any:
+        start, end = bounds(source, rows)
+        return start, np.uint32(end - start)
+
+    def one_delay(source: np.uint32, age: np.uint32, rows: Rows, recall: Recall) -> Any:
+        start, _ = bounds(source, rows)
+        at = np.uint64(np.uint64(source) * places + np.uint64(age))
+        low, high = recall.delay_starts[at], recall.delay_starts[np.uint64(at + one)]
+        return offset(start + offset(low)), np.uint32(np.uint32(high) - np.uint32(low))
+
+    return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
+
+
+def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
+    """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
+
+    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on; for short parts
+    ``note``, which all threads call first, writes it down for all places from ``base`` on.
+    """
+    zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
+    widest, length = (
+        np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1)),
+        np.uint32(max(1, variant.row_length)),
+    )
+
+    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        """The part of a place follows from its number."""
+
+    def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        cuda.syncthreads()  # the last window's places have been looked up by all
+        part = np.uint32(cuda.threadIdx.x)
+        while part < parts:
+            place, after = base, min(ends[part], end)
+            if part > zero:
+                place = max(base, ends[np.uint32(part - one)])
+            while place < after:
+                part_of[np.uint32(place - base)] = np.uint16(part)
+                place = np.uint32(place + one)
+            part = np.uint32(part + block)
+        cuda.syncthreads()
+
+    def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(part_of[np.uint32(place - base)])
+
+    def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(place // length)
+
+    def sought(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        if part == zero:
+            step = widest
+            while step > zero:
+                if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
+                    part = np.uint32(part + step)
+                step = np.uint32(step >> one)
+        while ends[part] <= place:
+            part = np.uint32(part + one)
+        return part
+
+    if divides(variant):
+        made = note_nothing, divided
+    elif queues.notes_parts:
+        made = note_all, noted
+    else:
+        made = note_nothing, sought
+    return tuple(cuda.jit(device=True)(function) for function in made)
+
+
+def _make_find_first() -> tuple[Callable[..., Any], ...]:
+    """``make_find`` of a part that is alone."""
+
+    def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
+        """There is nothing to write down."""
+
+    def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+        return np.uint32(0)
+
+    return cuda.jit(device=True)(note), cuda.jit(device=True)(find)
+
+
+def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
+    """``load_window(base, total, ...)``: a thread's targets and contributions of the window of entries at ``base``.
+
+    ``total`` are those of a block's parts, or of one alone if that is ``whole``. Part i ends before the ``ends[i]``-th
+    of all, and the one at ``place`` is entry ``firsts[i] + place``. Nothing stands between the loads, so that all are
+    in flight at once; beyond the last place the last is read again.
+    """
+    offset, columns = variant.offset, in_columns(variant)
+    of_sources = amounts_of_sources(variant, queues)
+    per_thread, read_once = entries_per_thread(variant, queues), make_read_once()
+    warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
+    note, find = _make_find_first() if whole else make_find(variant, queues, threads)
+
+    def load_window(
+        base: np.uint32,
+        total: np.uint32,
+        parts: np.uint32,
+        firsts: Any,
+        ends: Ids,
+        amounts: Any,
+        part_of: Any,
+        targets: Any,
+        contributions: Any,
+        owned: Any,
+        values: Any,
+    ) -> None:
+        sought = cuda.local.array(per_thread, offset)
+        thread = np.uint32(cuda.threadIdx.x)
+        own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
+        part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
+        note(base, np.uint32(last + one), parts, ends, part_of)
+        for i in range(per_thread):
+            place = min(np.uint32(own_first + np.uint32(i) * warp), last)
+            part = find(place, base, part, parts, ends, part_of)
+            sought[i] = offset(firsts[part] + offset(place))
+            if of_sources:
+                values[i] = amounts[part]
+        for i in range(per_thread):
+            owned[i] = read_once(targets, sought[i])
+            if columns:
+                values[i] = read_once(contributions, sought[i])
+
+    return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
