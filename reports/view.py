@@ -287,7 +287,7 @@ def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
     decided = decided_targets(record)
     for stage in record.stages:
-        cases = [case for case in record.cases if case.stage == stage.stage]
+        cases = record.cases_of(stage.stage)
         verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in cases]
         counts = [(verdict.value, verdicts.count(verdict)) for verdict in WORST_FIRST]
         bars = tuple((name, round(100.0 * count / len(verdicts), 2)) for name, count in counts if count)

@@ -53,7 +53,7 @@ def curve_lines(record: RunRecord, curve: Curve) -> Lines:
     has more. The fit is drawn where the run measured costs and a device-resident line.
     """
     lines: dict[str, dict[float, float]] = {}
-    for measurement in (m for m in record.measurements if m.name == "burst.latency"):
+    for measurement in record.measured("burst.latency"):
         known, value, place = measurement.conditions, measurement.in_unit("ms"), measurement.number(curve.condition)
         usual = all(known.get(name) == wanted for name, wanted in curve.fixed.items()) and "connectivity" not in known
         if not usual or place is None or value is None or min(value, place) <= 0.0:

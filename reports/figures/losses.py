@@ -13,7 +13,7 @@ _EMPTY = LineChart("loss", "Loss of a small GPT per character, by step", "steps"
 def loss_lines(record: RunRecord) -> Lines:
     """The losses of every training run over its steps, from 1 on; of a thinned record those that were kept."""
     lines: dict[str, list[tuple[float, float]]] = {}
-    for measurement in (m for m in record.measurements if m.name == "training.loss"):
+    for measurement in record.measured("training.loss"):
         known, losses = measurement.conditions, measurement.samples
         if len(losses) < 2 or not all(math.isfinite(loss) and loss > 0.0 for loss in losses):
             continue

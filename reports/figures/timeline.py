@@ -68,7 +68,7 @@ def timelines(record: RunRecord) -> tuple[Timeline, ...]:
 
 def _spans(record: RunRecord) -> Iterable[tuple[str, float, float]]:
     """Lane, start and length in microseconds of what can be drawn."""
-    for measurement in (m for m in record.measurements if m.name == SPAN):
+    for measurement in record.measured(SPAN):
         start, length = measurement.number("start_us"), measurement.in_unit("us")
         if start is not None and length is not None and length >= 0.0:
             yield str(measurement.conditions.get("lane", "")), start, length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reports.judge.targets import OWN, Target, mismatch
-from reports.values.measurement import Measurement
+from reports.values.measurement import CaseResult
 from reports.values.record import RunRecord, StageRun
 
 _OF_MACHINE = ("device", "gpus", "cpu_ghz")
@@ -23,9 +23,8 @@ _OF_SEVERAL_GPUS = ("shard.", "scaling.", "link.", "capacity.")
 
 def unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
     """Targets that no measurement of the run was held against, and why."""
-    used, measurements = {judged.target for judged in record.judgements}, record.measurements
-    unused = (target for target in targets if target.id not in used)
-    return tuple((target, _why_unjudged(target, measurements)) for target in unused)
+    used = {judged.target for judged in record.judgements}
+    return tuple((target, _why_unjudged(target, record)) for target in targets if target.id not in used)
 
 
 def idle_lines(record: RunRecord, targets: Iterable[Target]) -> list[str]:
@@ -34,12 +33,12 @@ def idle_lines(record: RunRecord, targets: Iterable[Target]) -> list[str]:
     return [f"Your target {target.id} judged nothing: {why}." for target, why in unjudged(record, own)]
 
 
-def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
+def _why_unjudged(target: Target, record: RunRecord) -> str:
     """The reason given by the measurement that came closest to the target's conditions."""
     if target.not_judged:
         return target.not_judged
     names = list(target.conditions)
-    reasons = [mismatch(m, target) for m in measurements if m.name == target.measurement]
+    reasons = [mismatch(measurement, target) for measurement in record.measured(target.measurement)]
     if not reasons:
         return "nothing here measures it"
     return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
@@ -48,19 +47,19 @@ def _why_unjudged(target: Target, measurements: Iterable[Measurement]) -> str:
 def why_absent(target: Target, record: RunRecord) -> str:
     """Why the run has no figure for a goal: one reason for all that lack the same."""
     if target.not_judged or target.source == OWN:
-        return _why_unjudged(target, record.measurements)
+        return _why_unjudged(target, record)
     name = stage_of_target(target)
     stage = next((one for one in record.stages if one.stage == name), None)
     if stage is None:
         return f"{name} is not in this run"
-    of_stage = [measurement for case in record.cases if case.stage == name for measurement in case.measurements]
+    of_stage = record.cases_of(name)
     if _is_shut_out(target, stage, of_stage):
         return stage.gate_reason.removesuffix(".")
-    reason = _why_unjudged(target, record.measurements)
+    reason = _why_unjudged(target, record)
     if any(reason.startswith(f"{condition} ") for condition in _OF_MACHINE):
         return reason
     if stage.problem:
-        return f"{name} {'did not finish' if any(case.stage == name for case in record.cases) else 'did not run'}"
+        return f"{name} {'did not finish' if of_stage else 'did not run'}"
     return reason if reason.startswith("devices ") else f"no case of this {record.plan} run measures it"
 
 
@@ -70,10 +69,11 @@ def stage_of_target(target: Target) -> str:
     return next(families, "stage6")
 
 
-def _is_shut_out(target: Target, stage: StageRun, measured: Iterable[Measurement]) -> bool:
+def _is_shut_out(target: Target, stage: StageRun, cases: Iterable[CaseResult]) -> bool:
     """Whether the gate of the stage is what the target's cases failed to pass."""
     of_gpu = target.conditions.get("backend") == "cuda"
     of_several = target.measurement.startswith(_OF_SEVERAL_GPUS)
     if stage.gate_open or not (of_gpu or of_several):
         return False
+    measured = (measurement for case in cases for measurement in case.measurements)
     return of_several or not any(one.conditions.get("backend") == "cuda" for one in measured)

@@ -136,7 +136,7 @@ def _plan(record: RunRecord) -> Iterator[str]:
 
 
 def _stage(record: RunRecord, stage: StageRun) -> Iterator[str]:
-    reported = sum(case.stage == stage.stage for case in record.cases)
+    reported = len(record.cases_of(stage.stage))
     if stage.problem:
         yield f"{stage.stage} did not finish: {stage.problem}"
     if stage.deselected:

@@ -100,7 +100,7 @@ def target_counts(decided: Iterable[Decided]) -> Counts:
 
 def stage_counts(record: RunRecord, stage: str, decided: Iterable[Decided]) -> tuple[Counts, Counts]:
     """How the cases of a stage ended, and what is wrong with their figures; a goal counts where its worst figure is."""
-    cases = [case for case in record.cases if case.stage == stage]
+    cases = record.cases_of(stage)
     outcomes, names = [case.outcome for case in cases], {case.case for case in cases}
     ended = tuple((OUTCOME_VERDICTS[one], f"{outcomes.count(one)} {one.value}") for one in Outcome if one in outcomes)
     impossible = sum(not one.target and one.case in names for one in record.judgements)

@@ -227,10 +227,16 @@ def are_interleaved(baseline: Sequence[When], candidate: Sequence[When]) -> bool
     return turns >= min(len(baseline), len(candidate))
 
 
+@lru_cache(maxsize=64)
+def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of both members of each pair of so many samples, each with itself too."""
+    return np.triu_indices(count)
+
+
 def centre(samples: Sequence[float]) -> float:
     """Hodges-Lehmann centre of a series: the median of the means of its pairs. It does not jump between two modes."""
     values = _thinned(checked(samples))
-    first, second = np.triu_indices(len(values))
+    first, second = _pairs(len(values))
     return float(np.median(0.5 * (values[first] + values[second])))
 
 

@@ -16,7 +16,7 @@ _CHECKED = "; stages 6 and 7 take no figure of a result that was not checked fir
 
 def rightness(record: RunRecord) -> tuple[Verdict, str]:
     """PASS, FAIL, ERROR (some could not be judged) or SKIPPED (nothing was compared), and the sentence."""
-    cases = (case for case in record.cases if case.stage == _STAGE)
+    cases = record.cases_of(_STAGE)
     verdicts = Counter(case_verdict(case, record.judgements_of(case.case)) for case in cases)
     bad, unjudged, passed = (verdicts[one] for one in (Verdict.FAIL, Verdict.ERROR, Verdict.PASS))
     compared = [one for one in record.measurements if one.name in _RIGHT]

@@ -128,7 +128,7 @@ def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> V
 
 def stage_verdict(record: RunRecord, stage: StageRun) -> Verdict:
     """Verdict of a planned stage: ERROR if it did not finish, was narrowed, or has an open gate and ran nothing."""
-    cases = [case for case in record.cases if case.stage == stage.stage]
+    cases = record.cases_of(stage.stage)
     verdicts = [case_verdict(case, record.judgements_of(case.case)) for case in cases]
     if stage.problem or stage.deselected or (stage.gate_open and not cases):
         verdicts.append(Verdict.ERROR)

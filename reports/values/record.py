@@ -193,15 +193,35 @@ class RunRecord:
         """What a run and the baseline that was made of it share, and no other run has: when it began, and where."""
         return self.started_utc, str(self.hardware.get("gpus", ""))
 
-    @property
+    @cached_property
     def measurements(self) -> tuple[Measurement, ...]:
         """Every measurement, in the order of the cases."""
         return tuple(measurement for case in self.cases for measurement in case.measurements)
 
-    @property
-    def by_place(self) -> dict[tuple[str, int], Measurement]:
+    def measured(self, name: str) -> tuple[Measurement, ...]:
+        """Measurements called ``name``, in the order of the cases."""
+        return self._by_name.get(name, ())
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, tuple[Measurement, ...]]:
+        found: dict[str, list[Measurement]] = {}
+        for measurement in self.measurements:
+            found.setdefault(measurement.name, []).append(measurement)
+        return {name: tuple(measurements) for name, measurements in found.items()}
+
+    @cached_property
+    def by_place(self) -> Mapping[tuple[str, int], Measurement]:
         """Every measurement under the case and index by which judgements refer to it."""
         return {(case.case, i): measurement for case in self.cases for i, measurement in enumerate(case.measurements)}
+
+    def cases_of(self, stage: str) -> tuple[CaseResult, ...]:
+        """Cases of a stage, in their order."""
+        return self._cases_by_stage.get(stage, ())
+
+    @cached_property
+    def _cases_by_stage(self) -> Mapping[str, tuple[CaseResult, ...]]:
+        stages = dict.fromkeys(case.stage for case in self.cases)
+        return {stage: tuple(case for case in self.cases if case.stage == stage) for stage in stages}
 
     def judgements_of(self, case: str) -> tuple[JudgedMeasurement, ...]:
         """Its judgements, in their order."""
