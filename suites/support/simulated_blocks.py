@@ -7,11 +7,13 @@
 - Each call of a device function puts a stand-in for ``cuda`` into its module, and takes it out afterwards. Here the
   stand-in stays, and asks who is running.
 - Kernels see arrays through two wrappers. Here they see the arrays.
+- Threads of a block hand over the interpreter's lock, which takes twice as long between cores. Here they share one.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +44,7 @@ def quick_simulator() -> Iterator[set[CodeType]]:
         return function.fn(*arguments)
 
     with (
+        _one_core(),
         mock.patch.object(kernel.FakeCUDAKernel, "__call__", call),
         mock.patch.object(kernel, "FakeWithinKernelCUDAArray", lambda wrapped: wrapped._ary),
         mock.patch.object(kernel, "BlockManager", _Block),
@@ -50,6 +53,20 @@ def quick_simulator() -> Iterator[set[CodeType]]:
         mock.patch.object(kernelapi.FakeCUDAShared, "array", _shared_array),
     ):
         yield called
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Within it, this thread and those that it starts run on one core; where cores cannot be chosen, on any."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(cores)[os.getpid() % len(cores)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 class _StandIn:

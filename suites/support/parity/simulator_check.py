@@ -380,7 +380,7 @@ def check_recalled_delays() -> list[str]:
 def check_delays_in_a_calendar() -> list[str]:
     """Later arrivals in a calendar that is read in pieces: states between bursts, and from one on; with a palette."""
     buckets: Callable[[int], int] = lambda delay: 1 << (delay - 1).bit_length()  # noqa: E731
-    with mock.patch("burstproof.engine.cuda.host.state._PIECE", 3):
+    with mock.patch("burstproof.engine.cuda.host.pending._PIECE", 3):
         problems = _delays_apart_from_slots("calendar", buckets)
         with _as_large_networks():
             return problems + _delays_apart_from_slots("calendar", buckets)

@@ -18,9 +18,10 @@ from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
 from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+from burstproof.engine.cuda.host.pending import Pending
 from burstproof.engine.cuda.host.regret import Regret
 from burstproof.engine.cuda.host.shard import Fill
-from burstproof.engine.cuda.host.state import DeviceState, Pending
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable, batch_table
 from burstproof.engine.cuda.kernels.control import BURST, HALTED
 from burstproof.engine.cuda.plan.block_size import checked_block_size
@@ -172,7 +173,7 @@ class OneDevice:
 
     def _pending(self) -> Pending:
         """What arrives in the coming bursts, where fired lists say it."""
-        pending = self.device.read_coming(
+        pending = self.device.pending.read_coming(
             lambda ahead: self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
         )
         self._arrivals.add_to(int(self.device.read("control")[BURST]), *pending)
@@ -181,7 +182,7 @@ class OneDevice:
     def _waiting(self) -> Pending:
         """What arrives in the coming bursts, where a calendar says it of those after the next."""
         burst = int(self.device.read("control")[BURST])
-        pending = self.device.read_waiting(burst)
+        pending = self.device.pending.read_waiting(burst)
         self._arrivals.add_to(burst, *pending)
         return pending
 

@@ -18,8 +18,9 @@ from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Staging, Streams, report_of, table_columns
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList
 from burstproof.engine.cuda.host.launches import BurstCalls, Call, Kernels, Values, numbers_of, phase_calls
+from burstproof.engine.cuda.host.pending import Pending
 from burstproof.engine.cuda.host.single_burst import SingleBurst
-from burstproof.engine.cuda.host.state import DeviceState, Pending
+from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.kernels.control import (
     BURST,
@@ -271,8 +272,8 @@ class DeviceShard:
     def _pending(self, burst: int) -> Pending:
         launches, stream = self._launches, self._streams.burst
         if launches is None or not (self.shard.shard.exchanges and self.shard.shard.recalled):
-            return self.device.read_slots(burst)
-        return self.device.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
+            return self.device.pending.read_slots(burst)
+        return self.device.pending.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
 
     def release(self) -> None:
         """Let go of the device's memory."""

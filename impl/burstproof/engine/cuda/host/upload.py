@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.countdowns import running_countdowns
-from burstproof.engine.cuda.host.features import first_contents, kept_potentials
+from burstproof.engine.cuda.host.features import first_contents
 from burstproof.engine.cuda.host.state import DeviceState
-from burstproof.engine.cuda.kernels.control import BURST, CONTROL_LENGTH, SETTLED, SLOT
 from burstproof.engine.cuda.kernels.marks import marks_of
-from burstproof.engine.cuda.plan.buffers import ring_slots
 from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
 from burstproof.engine.cuda.plan.entries import entry_words, palette_of, places_in
 from burstproof.engine.cuda.plan.packed import Packed
@@ -55,6 +52,13 @@ def upload_members(shard: PackedShard, device: DeviceState) -> None:
 
 def upload_neurons(packed: Packed, device: DeviceState) -> None:
     """Write control, state and parameters of the neurons."""
+    neurons = packed.network.neurons
+    device.write_neurons(
+        packed.network.burst_count,
+        neurons.membrane_potentials,
+        neurons.consecutive_fire_counts,
+        neurons.refractory_countdowns,
+    )
     for name, values in _neurons(packed):
         device.write(name, values)
     for name, values in first_contents(packed):
@@ -69,21 +73,10 @@ def upload_synapses(packed: Packed, device: DeviceState) -> None:
 
 
 def _neurons(packed: Packed) -> Contents:
-    network, layout, features, sizes = packed.network, packed.layout, packed.features, packed.sizes
-    record = packed.variant.record
-    neurons = network.neurons
-    control = np.zeros(CONTROL_LENGTH, np.int64)
-    control[BURST] = network.burst_count
-    control[SLOT] = network.burst_count % ring_slots(sizes, packed.variant)
-    control[SETTLED] = network.burst_count
-    yield "control", control
-    yield "potentials", features.storage.encode(kept_potentials(packed, neurons.membrane_potentials))
-    yield "counts", neurons.consecutive_fire_counts
+    layout, sizes, record = packed.layout, packed.sizes, packed.variant.record
     if packed.variant.defers_learning and layout.plastic is not None:
-        yield "rule_begins", network.burst_count + layout.plastic.windows
-    if features.refractory_periods:
-        yield "countdowns", running_countdowns(neurons.refractory_countdowns, neurons.valid_mask)
-    if features.restarts:
+        yield "rule_begins", packed.network.burst_count + layout.plastic.windows
+    if packed.features.restarts:
         yield "marks", marks_of(layout.neurons.mp_charge_accumulation)
     for name in PARAMETERS:
         if name not in sizes.uniform and name not in record.places:
