@@ -142,6 +142,7 @@ def test_a_network_that_the_host_cannot_hold_names_what_the_command_can_do(
     assert_one_error(door("run", "--synthetic", "20K"), 3, "from Python, CudaEngine.from_spec makes them on the device")
 
 
+@pytest.mark.thorough("packs networks of 20 M synapses")
 @pytest.mark.requirement("BE-9", "BE-12")
 def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:
     """In the words of a run's record; the CPU has no choice."""

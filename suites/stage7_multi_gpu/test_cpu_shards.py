@@ -27,7 +27,7 @@ from stages.measuring import Measure
 from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, compare_mix, compare_run, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.recordings import FEATURE_NAMES, recording
-from suites.support.plans import thinned
+from suites.support.plans import only, thinned
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, TRACE_NAMES, TRACES, mix_named, sharded
 
 pytestmark = pytest.mark.requirement("MG-1", "MG-4", "BE-4", "ST-7")
@@ -51,13 +51,8 @@ def test_recording_agrees(name: str, split: tuple[str, int], measure: Measure) -
     assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
 
 
-def _quick(place: int, name: str) -> bool:
-    """Each fourth, but for clamped potentials, which need kernels of their own."""
-    return place % 4 == 0 and "int8" not in name
-
-
 @pytest.mark.measures("parity.bursts_agreeing", backend=..., trace=...)
-@pytest.mark.parametrize("name", thinned(FEATURE_NAMES, "a recording of features of many", keep=_quick))
+@pytest.mark.parametrize("name", thinned(FEATURE_NAMES, "shards with features have kernels of their own", keep=only()))
 @pytest.mark.parametrize("split", [("round_robin", 2), ("dynamic", 3), ("by_cortical_area", 4)])
 def test_recording_of_features_agrees(name: str, split: tuple[str, int], measure: Measure) -> None:
     """Every recorded field of the released engine's features, memories and made synapses among them."""

@@ -585,6 +585,7 @@ def test_cases_that_vanish_or_are_skipped_are_named() -> None:
     assert (unrun.exit_code(), unrun.exit_code(strict=True)) == (ExitCode.PASS, ExitCode.FAIL)
 
 
+@pytest.mark.thorough("compares records of thousands of cases a dozen times")
 def test_a_stage_that_one_side_never_asked_for_is_not_compared(tmp_path: Path) -> None:
     """It is named in a line; of stages that both asked for, what vanished is told, and a whole plan asks for all."""
 

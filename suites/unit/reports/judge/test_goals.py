@@ -19,11 +19,13 @@ from reports.values.measurement import CaseResult, Measurement, Outcome
 from reports.values.record import RunRecord, StageRun
 from reports.view import build_view
 from stages.console import closing
+from suites.support.plans import only, thinned
 from suites.support.report_page import Page
 from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3", "ST-6")
 
+LARGEST = "reads and draws the largest records"
 MILLION = "1 M neurons × 100, 1 % firing"
 
 
@@ -91,6 +93,7 @@ def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -
     assert any("1 passed; 1 goal missed" in line for line in said)
 
 
+@pytest.mark.thorough(LARGEST)
 def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All rows of the largest committed record; those that it did not measure in number, and by name when asked."""
     folder = Path(__file__).parents[4] / "reports" / "baselines" / "h200"
@@ -108,7 +111,9 @@ def test_the_console_cuts_no_goal(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("more", [(), ("--all",)], ids=["measured", "all"])
-@pytest.mark.parametrize("run", ["h200-owners", "h200-loads", "h200", "h200-x4", "h200-x4-shards"])
+@pytest.mark.parametrize(
+    "run", thinned(["h200-owners", "h200-loads", "h200", "h200-x4", "h200-x4-shards"], LARGEST, keep=only("h200-loads"))
+)
 def test_the_table_fits_160_columns(run: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """Of a whole run with every figure in it; below it stand counts and reasons, whatever was asked for."""
     folder = Path(__file__).parents[4] / "reports" / "baselines" / run
@@ -315,6 +320,7 @@ def test_it_stands_on_top_of_the_performance_section() -> None:
     assert "This run measured none of the goals." in render(replace(record_of(14.8), cases=(), judgements=()))
 
 
+@pytest.mark.thorough(LARGEST)
 def test_a_long_table_is_folded_and_keeps_every_goal() -> None:
     """A run with 55 latencies and missed goals shows 24 of them; the fold says what the verdicts of the others are."""
     record = load_run(Path(__file__).parents[4] / "reports" / "baselines" / "h200-owners")

@@ -68,6 +68,7 @@ def test_lists_agree_with_the_reference(name: str) -> None:
     assert all(engine._memory.recall is not None for engine in engines)
 
 
+@pytest.mark.thorough("compiles four kernels of its own")
 def test_other_weights_may_need_other_ways() -> None:
     """Two contributions have places in a word, five have not: queues take over, and lists again afterwards."""
     network = network_of(2)
