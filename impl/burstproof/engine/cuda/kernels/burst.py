@@ -25,9 +25,7 @@ from burstproof.engine.cuda.args import (
     Exchange,
     Fcl,
     Identity,
-    Ids,
     Log,
-    Longs,
     Modulation,
     Network,
     Neurons,
@@ -37,179 +35,27 @@ from burstproof.engine.cuda.args import (
     Turn,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.calendar import make_deliver_due, make_put_off
+from burstproof.engine.cuda.kernels.calendar import make_deliver_due
+from burstproof.engine.cuda.kernels.chunk import (
+    make_add_up,
+    make_collect_rows,
+    make_count_chunk,
+    make_keep_chunk,
+    make_log_chunk,
+    make_send_fired,
+)
 from burstproof.engine.cuda.kernels.classes import make_classes
 from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk
-from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT, TALLIES
+from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk, make_fetch_early, make_fetch_elsewhere
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
 from burstproof.engine.cuda.kernels.modulators import make_clear_drives
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
-from burstproof.engine.cuda.kernels.recall import make_keep_recalled
-from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
-from burstproof.engine.cuda.plan.variant import Variant
-
-
-def make_count_chunk() -> Callable[..., Any]:
-    """``count_chunk(item, burst, count, items, chunks)``, one thread: how many fired in a chunk, for ``gather``.
-
-    Of the counts over ``CHUNKS_PER_SPAN`` chunks, one half is for this burst, while the other is cleared for the next.
-    """
-    one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
-
-    def count_chunk(item: np.uint32, burst: np.uint32, count: np.uint32, items: np.uint32, chunks: Chunks) -> None:
-        spans = np.uint32((items + per_span - one) // per_span)
-        current = np.uint32(spans if burst & one else np.uint32(0))
-        following = np.uint32(spans - current)
-        chunks.chunk_counts[item] = count
-        if count > np.uint32(0):
-            cuda.atomic.add(chunks.span_counts, np.uint32(current + item // per_span), count)
-        if item % per_span == np.uint32(0):
-            chunks.span_counts[np.uint32(following + item // per_span)] = np.uint32(0)
-
-    return cuda.jit(device=True)(count_chunk)  # type: ignore[no-any-return]
-
-
-def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
-    """``keep_chunk(first, place, burst, count, ...)``: what fired in the chunk of neuron ``first``, for ``gather``.
-
-    Where lists are read again, also from ``place[0]`` on of the burst's.
-    """
-    recalls, keep_recalled, step = variant.recalled > 0, make_keep_recalled(variant, block), np.uint32(block)
-
-    def keep_chunk(
-        first: np.uint32,
-        place: Longs,
-        burst: np.uint32,
-        count: np.uint32,
-        fired: Fired,
-        chunks: Chunks,
-        recall: Recall,
-    ) -> None:
-        entry = np.uint32(cuda.threadIdx.x)
-        while entry < count:
-            chunks.chunk_ids[np.uint32(first + entry)] = fired.ids[entry]
-            chunks.chunk_potentials[np.uint32(first + entry)] = fired.potentials[entry]
-            entry = np.uint32(entry + step)
-        if recalls and count > np.uint32(0):
-            cuda.syncthreads()
-            keep_recalled(place[0], burst, count, fired, recall)
-
-    return cuda.jit(device=True)(keep_chunk)  # type: ignore[no-any-return]
-
-
-def make_log_chunk(shard: ShardVariant, block: int) -> Callable[..., Any]:
-    """``log_chunk(start, count, fired, identity, log)``: what fired in a chunk, from ``start`` of the log on."""
-    id_of, step = make_id_of(shard), np.uint32(block)
-
-    def log_chunk(start: np.int64, count: np.uint32, fired: Fired, identity: Identity, log: Log) -> None:
-        entry = np.uint32(cuda.threadIdx.x)
-        while entry < count:
-            logged = np.uint64(np.uint64(start) + np.uint64(entry))
-            log.log_ids[logged] = id_of(fired.ids[entry], identity)
-            log.log_potentials[logged] = fired.potentials[entry]
-            entry = np.uint32(entry + step)
-
-    return cuda.jit(device=True)(log_chunk)  # type: ignore[no-any-return]
-
-
-def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
-    """``add_up(burst, count, candidates, listed, steering)`` -> int64, one thread: what a chunk adds to the tally.
-
-    Returns what had fired before in other chunks, where the burst's firings are ``listed`` or read again.
-    """
-    recalls, lists = shard.recalled > 0, shard.exchanges
-
-    def add_up(burst: np.uint32, count: np.uint32, candidates: np.int32, listed: bool, steering: Steering) -> Any:
-        counted = np.uint64((np.uint64(count) << np.uint64(32)) + np.uint64(candidates))
-        tally = np.uint32(burst & np.uint32(TALLIES - 1))
-        if (recalls or (lists and listed)) and count > np.uint32(0):
-            return np.int64(np.uint64(cuda.atomic.add(steering.tallies, tally, counted)) >> np.uint64(32))
-        if counted != np.uint64(0):
-            cuda.atomic.add(steering.tallies, tally, counted)
-        return np.int64(0)
-
-    return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
-
-
-def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
-    """``send_fired(count, fired, ...)``: the rows of what fired in a chunk, ``share`` threads of the block to each.
-
-    Tiles and lists that are read again are sent by other kernels; see ``make_collect_rows``, too.
-    """
-    variant, id_of = shard.variant, make_id_of(shard)
-    sends = variant.tiles == variant.recalled == variant.calendar == 0
-    has_calendar = variant.calendar > 0 and not shard.strides
-    send, put_off = make_send(shard, share), make_put_off(variant, threads)
-    lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
-    per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
-
-    def send_fired(
-        count: np.uint32,
-        slot: np.uint32,
-        burst: np.uint32,
-        fired: Fired,
-        identity: Identity,
-        steering: Steering,
-        recall: Recall,
-        rows: Rows,
-        chunks: Chunks,
-        fcl: Fcl,
-    ) -> None:
-        thread = np.uint32(cuda.threadIdx.x)
-        lane = np.uint32(thread & lanes)
-        part = np.uint32(lane & np.uint32(team - np.uint32(1)))
-        entry = np.uint32(thread // warp * per_warp + lane // team)
-        while sends and entry < count:
-            source = np.uint32(id_of(fired.ids[entry], identity))
-            send(source, part, slot, burst, steering.control, rows, chunks, fcl)
-            entry = np.uint32(entry + per_block)
-        if has_calendar:
-            put_off(count, slot, burst, fired.ids, steering, recall, rows, fcl)
-
-    return cuda.jit(device=True)(send_fired)  # type: ignore[no-any-return]
-
-
-def make_collect_rows(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``collect_rows(listed, held, count, last, slot, burst, fired, ...)``, for a calendar in several tiles.
-
-    What fired in a chunk goes behind the ``held`` sources in ``listed``, shared memory with room for two chunks. Their
-    rows are put off once there may be no room for another chunk, and after the ``last``. Returns how many are held now.
-    All threads of the block call it.
-    """
-    size, step, zero = np.uint32(shard.chunk), np.uint32(threads), np.uint32(0)
-    put_off = make_put_off(shard.variant, threads)
-
-    def collect_rows(
-        listed: Ids,
-        held: np.uint32,
-        count: np.uint32,
-        last: bool,
-        slot: np.uint32,
-        burst: np.uint32,
-        fired: Fired,
-        steering: Steering,
-        recall: Recall,
-        rows: Rows,
-        fcl: Fcl,
-    ) -> Any:
-        entry = np.uint32(cuda.threadIdx.x)
-        while entry < count:
-            listed[np.uint32(held + entry)] = fired.ids[entry]
-            entry = np.uint32(entry + step)
-        held = np.uint32(held + count)
-        if held > size or last:
-            cuda.syncthreads()
-            put_off(held, slot, burst, listed, steering, recall, rows, fcl)
-            held = zero
-        return held
-
-    return cuda.jit(device=True)(collect_rows)  # type: ignore[no-any-return]
 
 
 def make_first_item() -> Callable[..., Any]:

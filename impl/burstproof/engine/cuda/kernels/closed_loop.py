@@ -32,15 +32,10 @@ from burstproof.engine.cuda.args import (
     Turn,
     Window,
 )
-from burstproof.engine.cuda.kernels.burst import (
-    make_add_up,
-    make_count_chunk,
-    make_first_item,
-    make_keep_chunk,
-    make_send_fired,
-)
+from burstproof.engine.cuda.kernels.burst import make_first_item
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due
 from burstproof.engine.cuda.kernels.calls import make_begin_turn, make_slot
+from burstproof.engine.cuda.kernels.chunk import make_add_up, make_count_chunk, make_keep_chunk, make_send_fired
 from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk, make_consume_part
 from burstproof.engine.cuda.kernels.control import BURST, COUNT, FRESH
 from burstproof.engine.cuda.kernels.features import Traits

@@ -23,7 +23,7 @@ from burstproof.engine.cuda.args import (
     Words,
 )
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS
-from burstproof.engine.cuda.kernels.burst import make_count_chunk
+from burstproof.engine.cuda.kernels.chunk import make_count_chunk
 from burstproof.engine.cuda.kernels.control import LISTS, TALLIES
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link, make_tell
