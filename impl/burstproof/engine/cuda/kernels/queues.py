@@ -1,10 +1,11 @@
 """Queues per owner: what fired is sorted by the blocks that own its targets, which add it up in shared memory.
 
-An owner is a range of neurons (``plan.queues``). A block keeps a bin for each owner in shared memory. It reads entries
-of rows by the thousand, always a window ahead, and puts each into its owner's bin; an entry is the target within the
-owner, and above it the contribution, or its place in the palette. Once a bin is nearly full, all are emptied into the
-queues in device memory, in whole lines, with one reservation a bin. What a full queue has no room for is added to the
-FCL. Which entries a block reads is up to ``kernels.enqueue``.
+An owner is a range of neurons (``plan.queues``). A block keeps a bin for each owner in shared memory
+(``kernels.bins``). It reads entries of rows by the thousand, always a window ahead (``kernels.windows``), and puts each
+into its owner's bin; an entry is the target within the owner, and above it the contribution, or its place in the
+palette (``kernels.queue_entries``). Once a bin is nearly full, all are emptied into the queues in device memory, in
+whole lines, with one reservation a bin. What a full queue has no room for is added to the FCL. Which entries a block
+reads is up to ``kernels.enqueue``.
 """
 
 from __future__ import annotations
