@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from burstproof.errors import InputError
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import CaseResult, Measurement
 from reports.values.seal import seal_of
+
+Item = TypeVar("Item")
 
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
@@ -204,10 +207,7 @@ class RunRecord:
 
     @cached_property
     def _by_name(self) -> Mapping[str, tuple[Measurement, ...]]:
-        found: dict[str, list[Measurement]] = {}
-        for measurement in self.measurements:
-            found.setdefault(measurement.name, []).append(measurement)
-        return {name: tuple(measurements) for name, measurements in found.items()}
+        return _grouped(self.measurements, lambda measurement: measurement.name)
 
     @cached_property
     def by_place(self) -> Mapping[tuple[str, int], Measurement]:
@@ -220,8 +220,7 @@ class RunRecord:
 
     @cached_property
     def _cases_by_stage(self) -> Mapping[str, tuple[CaseResult, ...]]:
-        stages = dict.fromkeys(case.stage for case in self.cases)
-        return {stage: tuple(case for case in self.cases if case.stage == stage) for stage in stages}
+        return _grouped(self.cases, lambda case: case.stage)
 
     def judgements_of(self, case: str) -> tuple[JudgedMeasurement, ...]:
         """Its judgements, in their order."""
@@ -229,10 +228,15 @@ class RunRecord:
 
     @cached_property
     def _judgements_by_case(self) -> Mapping[str, tuple[JudgedMeasurement, ...]]:
-        found: dict[str, list[JudgedMeasurement]] = {}
-        for judged in self.judgements:
-            found.setdefault(judged.case, []).append(judged)
-        return {case: tuple(judgements) for case, judgements in found.items()}
+        return _grouped(self.judgements, lambda judged: judged.case)
+
+
+def _grouped(items: Iterable[Item], key: Callable[[Item], str]) -> Mapping[str, tuple[Item, ...]]:
+    """``items`` by their key, each in the order in which they came."""
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return {name: tuple(own) for name, own in found.items()}
 
 
 def attach(folder: Path, name: str) -> Attachment:

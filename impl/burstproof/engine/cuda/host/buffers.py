@@ -58,8 +58,7 @@ class DeviceBuffers:
 
     def write_control(self, place: int, value: int) -> None:
         """Set one element of the control array."""
-        self._runtime.upload(self._buffers["control"], np.array([value], np.int64), self._stream, place)
-        self._stream.synchronize()
+        self.write_at("control", place, value)
 
     def write_at(self, name: str, place: int, value: Any) -> None:
         """Set one element of buffer ``name``."""
