@@ -217,3 +217,14 @@ def check_long_rows_over_shards() -> list[str]:
         problems += other_than(engine) or course.through(engine)
         engine.close()
     return problems
+
+
+def check_slots_beyond_the_cache_over_shards() -> list[str]:
+    """Delays whose slots exceed the cache make shards take queues and put rows off to buckets."""
+    course = Course(cut_mix("fractions, delays to 7", bursts=10))
+    with mock.patch(f"{_PLAN}.shard_pack._MOST_SLOTS_BYTES", 0):
+        engine = sharded(course.network, course.options, 3, "round_robin")
+        problems = other_than(engine, lambda shard: bool(shard.queues and shard.queues.rows_put_off))
+        problems = problems or course.through(engine)
+        engine.close()
+    return problems

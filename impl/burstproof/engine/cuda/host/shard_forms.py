@@ -16,7 +16,7 @@ from burstproof.engine.cuda.host.shard import plan_of
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.cuda.plan.padded_rows import FURTHEST, choose_words, table_words
 from burstproof.engine.cuda.plan.queues import block_bytes
-from burstproof.engine.cuda.plan.shard_pack import PackedShard, has_long_rows, queued
+from burstproof.engine.cuda.plan.shard_pack import PackedShard, needs_queues, queued
 from burstproof.engine.cuda.plan.shard_variant import merged_shape, merged_share, padded_share, row_share
 
 _LOG_PER_NEURON = 3
@@ -26,7 +26,7 @@ _LOG_PER_NEURON = 3
 def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...] | None:
     """The shards with queues per owner, if all of them gain by that and their devices have room; see ``queued``."""
     made: list[PackedShard] = []
-    needed = any(has_long_rows(shard) for shard in packed)
+    needed = any(needs_queues(shard) for shard in packed)
     for shard, runtime in zip(packed, runtimes, strict=True):
         own = queued(shard, runtime.overlaps, needed=needed)
         if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes:

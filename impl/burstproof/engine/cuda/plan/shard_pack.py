@@ -16,7 +16,8 @@ from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, p
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.queues import with_queues
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
-from burstproof.engine.cuda.plan.sizing import sized, with_words
+from burstproof.engine.cuda.plan.sizing import sized, slots_reached, with_words
+from burstproof.engine.cuda.plan.variant import MOST_RECALLED
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
@@ -39,6 +40,8 @@ _OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_poten
 _LARGE = 1_000_000
 _MOST_LISTED = 1 << 32
 """Firings of all lists that are kept, which are counted in 32 bits."""
+_MOST_SLOTS_BYTES = 48 << 20
+"""Slots up to so large stay in the L2 cache of an H200 well enough, beside what else a shard reads."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +239,16 @@ def as_shard(
     return PackedShard(number, sources, members, spaced, replace(packed, variant=variant, sizes=sizes), own, lengths)
 
 
-def has_long_rows(shard: PackedShard) -> bool:
-    """Whether rows of ``shard`` are too long to be sent by one team of threads, and queues can take them."""
-    return _longest_row(shard) > LONG_ROW and shard.packed.layout.max_delay == 1
+def needs_queues(shard: PackedShard) -> bool:
+    """Whether nothing but queues suits ``shard``: its rows are too long for one team of threads, or its slots for the
+    L2 cache, and what arrives later can wait in buckets."""
+    delay, variant = shard.packed.layout.max_delay, shard.packed.variant
+    if delay == 1:
+        return _longest_row(shard) > LONG_ROW
+    sizes = replace(shard.packed.sizes, ring=delay + 1)
+    slots = slots_reached(sizes) * sizes.neurons * variant.word.bits // 8
+    short = _longest_row(shard) <= LONG_ROW and delay <= MOST_RECALLED
+    return short and not variant.uniform_rows and slots > _MOST_SLOTS_BYTES
 
 
 def _longest_row(shard: PackedShard) -> int:
