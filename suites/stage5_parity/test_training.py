@@ -92,6 +92,14 @@ def test_linear_layers(place, dtype, random) -> None:
     assert error(widened(place.to_host(biased)), wide_x + bias) < bound_of("add_bias", dtype_name(dtype))
 
 
+def test_linear_layers_without_rows(place, dtype) -> None:
+    """What comes back is where the input is."""
+    x, sums = place.zeros((0, 72), dtype), place.ones(72, number(dtype))
+    assert place.to_host(add_residual(x, x)).shape == x.shape
+    bias_gradient(x, sums)
+    assert not place.to_host(sums).any()
+
+
 def test_embeddings(place, dtype, random) -> None:
     """Gradients are sums over equal tokens, added to the table's and written to the positions'."""
     table, places = (stored(random.standard_normal((rows, 24)), dtype) for rows in (50, 40))

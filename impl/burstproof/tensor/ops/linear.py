@@ -90,12 +90,12 @@ def bias_gradient(gradient: Array, out: Array) -> None:
     where = "bias_gradient"
     place = backend_of(gradient, out)
     _check(where, gradient, out)
-    if place.device is None or not gradient.size:
-        out[...] = widened(gradient).reshape(-1, gradient.shape[-1]).sum(axis=0)
-        return
     columns = gradient.shape[-1]
-    rows = gradient.size // columns
     with place.use():
+        if place.device is None or not gradient.size:
+            out[...] = widened(gradient).reshape(-1, columns).sum(axis=0)
+            return
+        rows = gradient.size // columns
         vector = vector_width(gradient.dtype, columns, joined_address(gradient))
         across = -(-columns // (_SUM_LANES * vector))
         pieces = max(1, min(rows // 8, multiprocessors(place.device) * 2 // across))
@@ -111,14 +111,14 @@ def _add(where: str, out: Array | None, residual: Array | None, x: Array, bias: 
     _check(where, x, bias)
     if residual is not None:
         check_alike(residual, x, where)
-    if place.device is None or not x.size:
-        total = widened(x) if bias is None else widened(x) + bias
-        total = total if residual is None else total + widened(residual)
-        if out is None:
-            return narrowed(total, x.dtype)
-        out[...] = narrowed(total, x.dtype)
-        return out
     with place.use():
+        if place.device is None or not x.size:
+            total = widened(x) if bias is None else widened(x) + bias
+            total = total if residual is None else total + widened(residual)
+            if out is None:
+                return narrowed(total, x.dtype)
+            out[...] = narrowed(total, x.dtype)
+            return out
         result = place.empty(x.shape, x.dtype) if out is None else out
         address = joined_address(result, x, *(() if residual is None else (residual,)))
         vector = vector_width(x.dtype, x.shape[-1], address)

@@ -233,9 +233,9 @@ def bias_gelu(x: Array, bias: Array, form: GeluForm = "erf") -> Array:
     place = backend_of(x, bias)
     _check_normed(x, bias, "bias_gelu")
     tanh = _is_tanh(form, "bias_gelu")
-    if place.device is None or not x.size:
-        return nn_reference.bias_gelu(x, bias, tanh)
     with place.use():
+        if place.device is None or not x.size:
+            return nn_reference.bias_gelu(x, bias, tanh)
         result = place.xp.empty_like(x)
         vector = _column_vector(bias, x, result)
         blocks = -(-x.size // (vector * COLUMN_THREADS * COLUMN_UNROLL))
@@ -256,10 +256,10 @@ def bias_gelu_backward(gradient: Array, x: Array, bias: Array, form: GeluForm = 
     _check_normed(x, bias, "bias_gelu_backward")
     check_alike(gradient, x, "bias_gelu_backward")
     tanh = _is_tanh(form, "bias_gelu_backward")
-    if place.device is None or not x.size:
-        return BiasGeluGradients(*nn_reference.bias_gelu_backward(gradient, x, bias, tanh))
     rows, columns = x.size // bias.size, bias.size
     with place.use():
+        if place.device is None or not x.size:
+            return BiasGeluGradients(*nn_reference.bias_gelu_backward(gradient, x, bias, tanh))
         result, to_bias = place.xp.empty_like(x), place.xp.empty_like(bias)
         vector = _column_vector(bias, x, gradient, result)
         across = -(-columns // (COLUMN_THREADS * vector))

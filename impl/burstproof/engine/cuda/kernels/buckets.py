@@ -72,22 +72,22 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(place_rows)  # type: ignore[no-any-return]
 
 
-def _make_order_rows(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     """``order_rows(rows_here, begins, total, store, rows)``: the entries of rows into ``store``, in order of delay.
 
     Those of a delay of ``1 + age`` begin at ``begins[age]``; contributions that are a column lie ``total`` further on.
-    A warp takes two rows at a time. Whether there is an entry decides only where it goes: beyond a row's last one that
-    is read again, and goes to the last number of ``store``. So no branch stands between the loads, or before them.
+    A warp takes two rows at a time. Whether there is an entry decides only whether it is stored: beyond a row's last one
+    that is read again. So no branch stands between the loads, or before them, and no store between the places asked for.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
-    per_row, nowhere = lists_kept(variant), np.uint32(queues.owners * queues.bin_room - 1)
-    row_shift, target, number = np.uint32(per_row.bit_length() - 1), variant.target, variant.read_contribution
+    row_shift, target = np.uint32(lists_kept(variant).bit_length() - 1), variant.target
+    number = variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
     zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
 
     def order_rows(rows_here: np.uint32, begins: Ids, total: np.uint32, store: Any, rows: Rows) -> None:
         words, amounts = cuda.local.array(together, target), cuda.local.array(together, number)
-        delays = cuda.local.array(together, np.uint8)
+        delays, puts = cuda.local.array(together, np.uint8), cuda.local.array(together, np.uint32)
         starts, lengths = cuda.local.array(_ROWS, offset), cuda.local.array(_ROWS, np.uint32)
         lasts, places = cuda.local.array(_ROWS, np.uint32), cuda.local.array(_ROWS, np.uint32)
         row = np.uint32(np.uint32(cuda.threadIdx.x) // warp)
@@ -112,15 +112,14 @@ def _make_order_rows(variant: Variant, queues: OwnerQueues, threads: int) -> Cal
                     if columns:
                         amounts[turn] = read_once(rows.contributions, place)
                 for turn in range(together):
-                    which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
                     age = np.uint32(np.uint32(delays[turn]) - one)
-                    put = np.uint32(begins[age] + np.uint32(store[np.uint32(places[which] + age)]) + at)
-                    beside = np.uint32(put + total)
-                    if at >= lengths[which]:
-                        put, beside = nowhere, nowhere
-                    store[put] = words[turn]
-                    if columns:
-                        store[beside] = amounts[turn]
+                    puts[turn] = np.uint32(begins[age] + np.uint32(store[np.uint32(places[turn // _AT_ONCE] + age)]))
+                for turn in range(together):
+                    which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
+                    if at < lengths[which]:
+                        store[np.uint32(puts[turn] + at)] = words[turn]
+                        if columns:
+                            store[np.uint32(puts[turn] + np.uint32(at + total))] = amounts[turn]
                 entry = np.uint32(entry + np.uint32(_AT_ONCE * WARP))
             row = np.uint32(row + np.uint32(_ROWS) * warps)
 
@@ -213,7 +212,7 @@ def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Call
     what goes to the block's own part of the next burst's bucket, or past it.
     """
     variant, source_of = shard.variant, make_source_of(shard)
-    place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, queues, threads)
+    place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
     copy_out = _make_copy_out(variant, queues, threads)
     per_row, (_, count_turns), clamps = lists_kept(variant), bucket_turns(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)

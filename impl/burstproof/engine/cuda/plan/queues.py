@@ -150,9 +150,9 @@ def much_fires(sizes: NetworkSizes) -> bool:
 
 
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
-    """Rows whose entries, sources and places by delay take fewer than so many ``numbers`` of shared memory."""
+    """Rows whose entries, sources and places by delay take no more than so many ``numbers`` of shared memory."""
     places = 1 << max(sizes.ring - 2, 0).bit_length()
-    return (numbers - 1) // (1 + places + sizes.longest_row * (1 + in_columns(variant)))
+    return numbers // (1 + places + sizes.longest_row * (1 + in_columns(variant)))
 
 
 def _entry_bits(variant: Variant, sizes: NetworkSizes) -> int:
