@@ -226,6 +226,7 @@ def test_a_new_stage_has_its_session_and_its_part_in_a_run_of_all(tmp_path: Path
     assert rest == ["-m", "stages", "run", "--resume", run]
 
 
+@pytest.mark.thorough("starts sessions of a checkout of its own")
 def test_a_new_stage_runs_from_every_door(checkout: Path) -> None:
     """Without nox, by the runner, and in the record."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout / "impl"), str(checkout)])}

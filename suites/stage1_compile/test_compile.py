@@ -49,17 +49,19 @@ def recorded():
 
 @pytest.mark.measures("kernel.registers", "kernel.local_bytes", variant=..., capability=..., kernel=...)
 @pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
+@pytest.mark.measures("kernel.reductions", "kernel.reading_atomics", only_if="the variant propagates, for 9.0")
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
 @pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything")))
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code, and a block of each has registers enough on a multiprocessor.
 
-    Registers, spills and the recorded registers are compared.
+    Registers, spills and the recorded registers are compared. For 9.0 what propagates adds with reductions (RED), never
+    with atomics that return a value.
     """
     from burstproof.engine.cuda.kernels.catalogue import catalogue
     from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
     from burstproof.engine.cuda.plan.shard_variant import whole
-    from suites.support.compile.survey import compile_variant, key
+    from suites.support.compile.survey import compile_variant, images_of, key
 
     reason = obstacle(capability)
     if reason:
@@ -77,6 +79,23 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
             known = recorded.get(key(variant, kernel, capability), float("nan"))
             measure("kernel.registers_over_baseline", resources.registers - known, "1", conditions=where)
     assert set(used) == {spec.name for spec in catalogue(variants[variant])}
+    if capability == (9, 0) and variant in PROPAGATING:
+        _adds_with_reductions(images_of(variants[variant], capability), variant, measure)
+
+
+def _adds_with_reductions(images, variant: str, measure) -> None:
+    from burstproof.compile.resources import instructions_of
+
+    propagating = [name for name in images if name.startswith(("propagate", "burst", "send"))]
+    for name in propagating:
+        found = instructions_of(images[name])
+        assert found is not None
+        where = {"variant": variant, "kernel": name, "capability": "9.0"}
+        measure("kernel.reductions", found.reductions, "1", conditions=where)
+        measure("kernel.reading_atomics", found.atomics, "1", conditions=where)
+        assert found.reductions > 0
+        assert found.spills == 0
+    assert propagating
 
 
 @pytest.mark.measures("kernel.registers")
@@ -98,27 +117,6 @@ def test_reduced_precision_builds(variants, recorded, precision: str, measure) -
     assert used.local_bytes + used.stack_bytes == 0
     if recorded is not None:
         assert used.registers <= recorded[key("lean", "burst", oldest)]
-
-
-@pytest.mark.measures("kernel.reductions", "kernel.reading_atomics")
-@pytest.mark.parametrize("variant", thinned(PROPAGATING, LONG, keep=only("lean")))
-def test_propagation_does_not_read_back(variants, variant: str, measure) -> None:
-    """On capability 9.0 the propagation adds with reductions (RED), never with atomics that return a value."""
-    from burstproof.compile.resources import instructions_of
-    from suites.support.compile.survey import images_of
-
-    propagating = []
-    for name, image in images_of(variants[variant], (9, 0)).items():
-        if name.startswith(("propagate", "burst", "send")):
-            propagating.append(name)
-            found = instructions_of(image)
-            assert found is not None
-            where = {"variant": variant, "kernel": name, "capability": "9.0"}
-            measure("kernel.reductions", found.reductions, "1", conditions=where)
-            measure("kernel.reading_atomics", found.atomics, "1", conditions=where)
-            assert found.reductions > 0
-            assert found.spills == 0
-    assert propagating
 
 
 @pytest.mark.requirement("BE-20")

@@ -62,6 +62,7 @@ def test_recording_of_features_agrees(name: str, split: tuple[str, int], measure
     assert result.agrees, f"{result.state_agree} of {result.bursts} bursts agree; first: {result.first}"
 
 
+@pytest.mark.thorough("compiles kernels of features for shards")
 @pytest.mark.parametrize("name", ["features/mem2t_12", "features/mem4_12", "features/stim_11"])
 def test_features_go_on_through_splits_and_backends(name: str) -> None:
     """Six bursts each on shards, threads and the reference in turn, twins added on the way: no state differs."""

@@ -71,6 +71,7 @@ def test_reach_follows_the_longest_list() -> None:
 
 
 @needs_ranks
+@pytest.mark.thorough("starts ranks, each with a simulator of its own")
 def test_simulated_devices_of_ranks_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mailboxes, gathered columns and kernels on two ranks in the CUDA simulator, MPI in the place of NCCL."""
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
@@ -84,6 +85,7 @@ def test_simulated_devices_of_ranks_agree(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @needs_ranks
+@pytest.mark.thorough("waits for seconds")
 def test_a_wait_for_nccl_ends() -> None:
     """A rank that polls for what never ends is ended by its watch, which names the rank that does not come."""
     ranks = mpi_door.start(2, ["suites.support.shards.lost_rank_check", 1], mpi_door.ROOT)

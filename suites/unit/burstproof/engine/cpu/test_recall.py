@@ -96,6 +96,7 @@ def test_the_plan_names_what_takes_the_place_of_the_rows() -> None:
     assert "static.targets" not in sizes
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 def test_rows_that_are_recalled_are_held_once() -> None:
     """At the start, and when a state has brought other weights."""
     network = network_of(5)
@@ -120,6 +121,7 @@ def _kept_alive(column: np.ndarray[Any, Any]) -> int:
     return owner.nbytes
 
 
+@pytest.mark.thorough(OWN_KERNEL)
 def test_flags_come_while_contributions_are_under_way() -> None:
     """A stimulus that may cancel what arrives makes candidates of sums of 0."""
     network = network_of(2)
