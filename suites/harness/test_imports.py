@@ -260,6 +260,7 @@ def edges_between(found: Iterable[Import]) -> dict[str, set[str]]:
     return edges
 
 
+@pytest.mark.thorough("reads every module; the lint session does it, too")
 def test_no_module_imports_itself_through_others() -> None:
     assert circles(edges_between(imports())) == []
 

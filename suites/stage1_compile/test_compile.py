@@ -51,7 +51,7 @@ def recorded():
 @pytest.mark.measures("kernel.registers_over_baseline", only_if="the recorded figures are of these compilers")
 @pytest.mark.measures("kernel.reductions", "kernel.reading_atomics", only_if="the variant propagates, for 9.0")
 @pytest.mark.parametrize("capability", thinned(CAPABILITIES, LONG, keep=only((9, 0))), ids=_name)
-@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean", "everything")))
+@pytest.mark.parametrize("variant", thinned(VARIANTS, LONG, keep=only("lean")))
 def test_every_kernel_builds(variants, recorded, variant: str, capability: Capability, measure) -> None:
     """All kernels of a variant compile to machine code, and a block of each has registers enough on a multiprocessor.
 
@@ -100,7 +100,8 @@ def _adds_with_reductions(images, variant: str, measure) -> None:
 
 @pytest.mark.measures("kernel.registers")
 @pytest.mark.requirement("BE-11")
-@pytest.mark.parametrize("precision", thinned(["fp16", "bf16", "int8"], LONG, keep=only("int8")))
+@pytest.mark.thorough(LONG)
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
 def test_reduced_precision_builds(variants, recorded, precision: str, measure) -> None:
     """The fused burst with potentials in 2 or 1 bytes needs no more than fp32, on the oldest capability there is."""
     from burstproof.compile.resources import resources_of
