@@ -76,8 +76,8 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     """``order_rows(rows_here, begins, total, store, rows)``: the entries of rows into ``store``, in order of delay.
 
     Those of a delay of ``1 + age`` begin at ``begins[age]``; contributions that are a column lie ``total`` further on.
-    A warp takes two rows at a time. Whether there is an entry decides only whether it is stored; beyond the last one of
-    a row that is read again. So no branch stands before a load, and no store between the places that are asked for.
+    A warp takes two rows at a time. Beyond the last entry of a row that one is read again, and not stored. So no branch
+    stands before a load, and all places are known before the first store.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
     row_shift, target = np.uint32(lists_kept(variant).bit_length() - 1), variant.target
