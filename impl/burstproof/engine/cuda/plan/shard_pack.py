@@ -240,8 +240,11 @@ def as_shard(
 
 
 def needs_queues(shard: PackedShard) -> bool:
-    """Whether nothing but queues suits ``shard``: its rows are too long for one team of threads, or its slots for the
-    L2 cache, and what arrives later can wait in buckets."""
+    """Whether ``shard`` should have queues even where little fires.
+
+    Its rows are too long for one team of threads; or its slots are too large for the L2 cache, and what arrives later
+    can wait in buckets.
+    """
     delay, variant = shard.packed.layout.max_delay, shard.packed.variant
     if delay == 1:
         return _longest_row(shard) > LONG_ROW
