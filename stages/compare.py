@@ -112,7 +112,8 @@ def _base(root: Path) -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    command = ["git", "--no-replace-objects", *words]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"git {words[0]}: {done.stderr.strip()}", where=str(root), cure="Name a commit with --base.")
     return done.stdout.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -36,16 +37,18 @@ IGNORED = (
 def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
-    Untracked files that git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among
-    the sources that git ignores, files whose changes git was told not to report, another folder that git was told to
-    look at, a ``sitecustomize`` on ``PYTHONPATH``, which can alter pytest itself, and modules there that stand in for
+    Tracked files are compared with the commit byte for byte, whatever git was told of them. Untracked files that git
+    does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among the sources that git
+    ignores, in links and repositories of their own as well; another folder that git was told to look at; on
+    ``PYTHONPATH`` a ``sitecustomize``, which can alter pytest itself, plugins of pytest, and modules that stand in for
     those of Python, of its packages or of the project. Where git does not say what changed, nobody knows: that is a
     change.
     """
     commit = _git(root, "rev-parse", "HEAD")
     changed = [*_injected(), *_standing_in(root)]
     if commit:
-        changed = [*_asked(root, "status", "--porcelain", "--untracked-files=normal"), *_hidden(root), *changed]
+        reported = _asked(root, "status", "--porcelain", "--untracked-files=normal")
+        changed = [*dict.fromkeys((*reported, *_altered(root))), *_hidden(root), *changed]
     return Environment(
         python=platform.python_version(),
         platform=platform.platform(),
@@ -75,18 +78,57 @@ def environment_since(root: Path, before: Environment, written: Mapping[str, tup
     return replace(before, git_dirty=bool(changed), git_changes=tuple(dict.fromkeys(changed))[:_CHANGES_NAMED])
 
 
+def _altered(root: Path) -> list[str]:
+    """Tracked files that are not those of the commit, as ``git status`` writes them."""
+    said = _git(root, "ls-tree", "-r", "-z", "HEAD")
+    if said is None:
+        return [_no_answer("ls-tree")]
+    found = []
+    for about, _, name in (entry.partition("\t") for entry in said.split("\0") if entry):
+        _, kind, digest = about.split()
+        if kind == "blob" and not os.path.lexists(root / name):
+            found.append(f" D {name}")
+        elif kind == "blob" and not _is_blob(root / name, digest):
+            found.append(f" M {name}")
+    return found
+
+
+def _is_blob(path: Path, digest: str) -> bool:
+    """Whether a file or link holds what git calls so; a text's line ends may be those of its system."""
+    if path.is_symlink():
+        content = os.fsencode(path.readlink())
+    elif path.is_file():
+        content = path.read_bytes()
+    else:
+        return False
+    kind = "sha1" if len(digest) == 40 else "sha256"
+    texts = (content, *([content.replace(b"\r\n", b"\n")] if b"\r\n" in content else []))
+    return any(hashlib.new(kind, b"blob %d\0%s" % (len(one), one)).hexdigest() == digest for one in texts)
+
+
 def _hidden(root: Path) -> list[str]:
-    """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, ``h`` and ``S`` as git."""
+    """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, and where else it looks."""
     listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
     folders = [name for name in listed if name[0] not in ".?"]
     top = (":(top,glob)*", ":(top,glob)*/__init__.*")
     ignored = _asked(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
-    modules = [f"!! {name}" for name in ignored if name.endswith(_MODULES) and "__pycache__" not in name]
-    marked = [line for line in _asked(root, "ls-files", "-v") if line[0].islower() or line[0] in "S?"]
+    modules = [f"!! {name}" for name in ignored if _holds_modules(root, name)]
     silent = [line for line in (*listed, *ignored) if line.startswith("??")]
     looked_at = Path(*_asked(root, "rev-parse", "--show-toplevel")).resolve()
     elsewhere = [] if looked_at in (root.resolve(), *root.resolve().parents) else [f"!! git looks at {looked_at}"]
-    return [*silent, *modules, *marked, *elsewhere]
+    return [*silent, *modules, *elsewhere]
+
+
+def _holds_modules(root: Path, name: str) -> bool:
+    """Whether an ignored file is a module, or a folder into which git does not look, a link or repository, has some.
+
+    In the top folder only a package can be imported from such a one.
+    """
+    path = root / name
+    if not path.is_dir():
+        return name.endswith(_MODULES) and "__pycache__" not in name
+    files = path.glob("__init__.*") if path.parent == root else path.rglob("*")
+    return any(file.suffix in _MODULES for file in files)
 
 
 def _injected() -> list[str]:
@@ -99,7 +141,8 @@ def _injected() -> list[str]:
 def _standing_in(root: Path) -> list[str]:
     """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
 
-    A folder of ``PYTHONPATH`` may be relative to that of the runner, and to that of the suites.
+    So are packages there that bring plugins of pytest, whose names may be those of others. A folder of ``PYTHONPATH``
+    may be relative to that of the runner, and to that of the suites.
     """
     own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -107,7 +150,9 @@ def _standing_in(root: Path) -> list[str]:
     foreign = sorted(str(folder) for folder in folders if not _is_pythons(folder))
     others = [*map(str, own), *(entry for entry in sys.path if str(Path(entry).resolve()) not in foreign)]
     found = [Path(folder, module.name) for folder in foreign for module in iter_modules([folder])]
-    return [f"!! {module}" for module in found if _is_importable(module.name, others)]
+    bring = [(folder, one) for folder in foreign for one in distributions(path=[folder])]
+    plugins = [Path(folder, one.name) for folder, one in bring if one.entry_points.select(group="pytest11")]
+    return [f"!! {path}" for path in (*(one for one in found if _is_importable(one.name, others)), *plugins)]
 
 
 def _is_importable(name: str, folders: list[str]) -> bool:
@@ -137,7 +182,11 @@ def _packages() -> dict[str, str]:
 def _asked(root: Path, *args: str) -> list[str]:
     """The lines that git says of a checkout, or one that it said nothing."""
     said = _git(root, *args)
-    return [f"?? git {args[0]} gave no answer"] if said is None else said.splitlines()
+    return [_no_answer(args[0])] if said is None else said.splitlines()
+
+
+def _no_answer(asked: str) -> str:
+    return f"?? git {asked} gave no answer"
 
 
 def _git(root: Path, *args: str) -> str | None:
@@ -145,7 +194,7 @@ def _git(root: Path, *args: str) -> str | None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         said = subprocess.run(
-            ["git", *(word for setting in _LOOK for word in ("-c", setting)), *args],
+            ["git", "--no-replace-objects", *(word for setting in _LOOK for word in ("-c", setting)), *args],
             cwd=root,
             env=own,
             stdin=subprocess.DEVNULL,

@@ -205,7 +205,7 @@ def utc_now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def read_sealed(path: Path) -> object:
+def read_sealed(path: Path) -> dict[str, object]:
     """Read what :func:`write_sealed` wrote.
 
     A record is sealed anew whenever it is written again, so what it is written from has seals of its own.
@@ -218,7 +218,7 @@ def read_sealed(path: Path) -> object:
     from burstproof.errors import InputError
 
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
         whole = isinstance(document, dict) and document.pop(_SEAL, None) == checksum(document)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"no JSON of a run: {error}", where=str(path)) from error

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hardware.gates import Gate
@@ -31,7 +31,16 @@ from stages.provenance import environment_of, note_invocation, note_judging, rea
 from stages.pytest_command import MOST_WORKERS
 from stages.results import CaseLines, read_lines
 from stages.run_folder import NOT_RUN, RunFolder, RunPlan, utc_now, write_sealed
-from stages.sittings import FoundMachine, cut_off_stage, finished_stage, go_on, kept_machine, refuse_to_mix
+from stages.sittings import (
+    FoundMachine,
+    changed_since,
+    cut_off_stage,
+    finished_stage,
+    go_on,
+    kept_machine,
+    note_end,
+    refuse_to_mix,
+)
 from stages.suite_process import SuiteEnd, run_suites
 
 
@@ -184,7 +193,7 @@ class Runner:
             run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}")
         elif not run.problem:
             keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
-        write_sealed(files.cut_off if end.cut_off else files.done, asdict(run))
+        note_end(files, run, cut_off=end.cut_off)
         self.console.stage_ended(run, stage_cases(run, lines))
 
     def _uncollected(self, stage: Stage, lines: CaseLines, collection: Collection | None) -> str:
@@ -252,7 +261,7 @@ def _with_damage(folder: RunFolder, run: StageRun, lines: CaseLines) -> StageRun
     files = folder.files(run.stage)
     if run.problem or not files.done.is_file():
         return run
-    return replace(run, problem=damage(lines, read_collection(files.collected)))
+    return replace(run, problem=damage(lines, read_collection(files.collected)) or changed_since(files.done))
 
 
 def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:

@@ -6,6 +6,7 @@ machine. A stage is of one commit and of one class of machine, else it is refuse
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,8 @@ from reports.values.serialise import decode, encode
 from stages.contention import worst_of
 from stages.results import read_lines, reopen
 from stages.run_folder import SCRATCH, RunFolder, StageFiles, read_sealed, write_sealed
+
+_DIGESTS = "digests"
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,20 @@ def finished_stage(folder: RunFolder, stage: str) -> StageRun | None:
 def cut_off_stage(folder: RunFolder, stage: str) -> StageRun | None:
     """How far a stage came whose runner cut it off, or ``None`` if none did."""
     return _stage_run(folder.files(stage).cut_off)
+
+
+def note_end(files: StageFiles, run: StageRun, *, cut_off: bool) -> None:
+    """Keep how a stage ended, or how far it came, and the digests of what it collected and of its results."""
+    digests = {path.name: _sha256(path) for path in (files.results, files.collected)}
+    write_sealed(files.cut_off if cut_off else files.done, {**encode(run), _DIGESTS: digests})
+
+
+def changed_since(end: Path) -> str:
+    """Which files are no longer those that the stage left at its ``end``; empty: all are, or it did not say."""
+    digests = read_sealed(end).get(_DIGESTS) if end.is_file() else None
+    told = digests if isinstance(digests, dict) else {}
+    changed = [name for name, digest in told.items() if _sha256(end.parent / name) != digest]
+    return f"{' and '.join(changed)} changed after the stage ended" if changed else ""
 
 
 def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machine: FoundMachine, gate: str) -> None:
@@ -160,11 +177,19 @@ def sittings(files: StageFiles) -> tuple[Invocation, ...]:
 
 def _kept(files: StageFiles) -> frozenset[str]:
     lines = read_lines(files.results)
-    return frozenset() if lines.damage else frozenset(case.case for case in lines.cases)
+    damaged = lines.damage or changed_since(files.cut_off)
+    return frozenset() if damaged else frozenset(case.case for case in lines.cases)
 
 
 def _stage_run(path: Path) -> StageRun | None:
-    return decode(StageRun, read_sealed(path), str(path)) if path.is_file() else None
+    if not path.is_file():
+        return None
+    document = {name: value for name, value in read_sealed(path).items() if name != _DIGESTS}
+    return decode(StageRun, document, str(path))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _clear(files: StageFiles) -> None:

@@ -81,6 +81,7 @@ def run_suites(
         A gate; its cases run one at a time, after all others. Empty: all run as the stage says.
     """
     began = time.monotonic()
+    files = StageFiles(files.folder.resolve())  # pytest runs in another folder
     deadline = began + stage.time_limit_s
     options = [f"--bp-until={until_s!r}"] if until_s < math.inf else []
     options += [f"--bp-first={text}" for text in first]

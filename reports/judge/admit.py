@@ -165,9 +165,8 @@ def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | N
     if not commit:
         return None, "there is no commit whose targets it could have been judged with"
     try:
-        said = subprocess.run(
-            ["git", "show", f"{commit}:{_TARGETS}"], cwd=checkout, capture_output=True, timeout=30, check=False
-        )
+        words = ["git", "--no-replace-objects", "show", f"{commit}:{_TARGETS}"]
+        said = subprocess.run(words, cwd=checkout, capture_output=True, timeout=30, check=False)
         if said.returncode == 0:
             return parse_targets(tomllib.loads(said.stdout.decode()), f"{commit[:12]}:{_TARGETS}"), ""
         why = said.stderr.decode(errors="replace").strip()

@@ -169,9 +169,27 @@ def turned(lines: list[str]) -> list[str]:
     return [line.replace('"failed"', '"passed"') for line in lines]
 
 
+def of_another_run(lines: list[str]) -> list[str]:
+    """As a run whose cases all passed would have left it."""
+    contents = [json.loads(line.replace('"failed"', '"passed"')) for line in lines]
+    kept = [{key: value for key, value in one.items() if key not in ("line", "crc32")} for one in contents]
+    return [numbered(number, content) for number, content in enumerate(kept, 1)]
+
+
+def with_line_ends(lines: list[str]) -> list[str]:
+    return [f"{line}\r" for line in lines]
+
+
+def with_more(lines: list[str]) -> list[str]:
+    return [*lines, '{"line": 9, "outcome": "failed"']
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
+        (of_another_run, "results.jsonl changed after the stage ended"),
+        (with_line_ends, "results.jsonl changed after the stage ended"),
+        (with_more, "results.jsonl is damaged: line 6 is not what was written"),
         (cut_last, "the results are cut short after 2 cases"),
         (without_a_case, "results.jsonl is damaged: line 1 is not what was written; 0 cases precede it"),
         (renumbered, "2 cases collected, 0 deselected, 1 reported; part1/test_part1.py::test_one without a result"),

@@ -106,7 +106,7 @@ def test_a_git_that_does_not_say_what_changed_leaves_no_clean_checkout(
     assert found.git_changes == ("?? git status gave no answer",)
 
 
-@pytest.mark.parametrize("asked", [("ls-tree", "-d"), ("ls-files", "--others"), ("ls-files", "-v")])
+@pytest.mark.parametrize("asked", [("ls-tree", "-d"), ("ls-files", "--others"), ("ls-tree", "-r")])
 def test_each_question_that_git_does_not_answer_leaves_no_clean_checkout(
     checkout: Path, asked: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,17 +116,71 @@ def test_each_question_that_git_does_not_answer_leaves_no_clean_checkout(
 
 
 def test_what_git_was_told_to_hide_is_a_change(checkout: Path) -> None:
+    """Marks of its index hide what differs, and nothing else."""
     (checkout / ".git" / "info" / "exclude").write_text("hidden/\n/part1/conftest.py\n", encoding="utf-8")
     (checkout / "part1" / "conftest.py").touch()
     (checkout / "part1" / "__pycache__").mkdir()
     (checkout / "part1" / "__pycache__" / "conftest.pyc").touch()
     git(checkout, "update-index", "--assume-unchanged", "conftest.py")
     git(checkout, "update-index", "--skip-worktree", "pyproject.toml")
-    assert take_environment(checkout).git_changes == (
-        "!! part1/conftest.py",
-        "h conftest.py",
-        "S pyproject.toml",
-    )
+    assert take_environment(checkout).git_changes == ("!! part1/conftest.py",)
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    (checkout / "pyproject.toml").unlink()
+    assert git(checkout, "status", "--porcelain") == ""
+    assert take_environment(checkout).git_changes == (" M conftest.py", " D pyproject.toml", "!! part1/conftest.py")
+
+
+def test_a_commit_that_another_one_replaces_is_not_what_lies_here(checkout: Path) -> None:
+    """Git says the one's name, and checks the files of the other out."""
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    git(checkout, "commit", "-qam", "second")
+    git(checkout, "replace", "HEAD", "HEAD~1")
+    git(checkout, "reset", "-q", "--hard", "HEAD")
+    assert git(checkout, "status", "--porcelain") == ""
+    assert " M conftest.py" in take_environment(checkout).git_changes
+
+
+def test_an_index_that_knows_no_change_is_not_believed(checkout: Path) -> None:
+    """A filter gave git what was committed; it is gone, and git does not look again."""
+    git(checkout, "config", "filter.x.clean", "git cat-file blob HEAD:conftest.py")
+    attributes = checkout / ".git" / "info" / "attributes"
+    attributes.write_text("conftest.py filter=x\n", encoding="utf-8")
+    (checkout / "conftest.py").write_text("\n", encoding="utf-8")
+    time.sleep(1.1)  # git reads a file that is as young as its index
+    git(checkout, "add", "conftest.py")
+    git(checkout, "config", "--unset", "filter.x.clean")
+    attributes.unlink()
+    assert git(checkout, "status", "--porcelain") == ""
+    assert take_environment(checkout).git_changes == (" M conftest.py",)
+
+
+def test_line_ends_of_the_system_are_no_change(checkout: Path) -> None:
+    git(checkout, "config", "core.autocrlf", "true")
+    (checkout / "conftest.py").unlink()
+    git(checkout, "checkout", "conftest.py")
+    assert (checkout / "conftest.py").read_bytes().endswith(b"\r\n")
+    assert take_environment(checkout).git_changes == ()
+
+
+@pytest.mark.parametrize("how", ["link", "repository"])
+def test_ignored_packages_into_which_git_does_not_look_are_changes(checkout: Path, tmp_path: Path, how: str) -> None:
+    """One in the top folder or among the sources stands in for an installed one; other folders do not."""
+    names = ("jinja2", "part1/numpy", "notes")
+    (checkout / ".git" / "info" / "exclude").write_text("\n".join(names), encoding="utf-8")
+    for name in names:
+        folder = tmp_path / name if how == "link" else checkout / name
+        folder.mkdir(parents=True)
+        (folder / ("notes.txt" if name == "notes" else "__init__.py")).touch()
+        if how == "link":
+            (checkout / name).symlink_to(folder)
+        else:
+            git(folder, "init", "-q")
+            git(folder, "add", ".")
+            git(folder, "commit", "-qm", "own")
+    assert [change.rstrip("/") for change in take_environment(checkout).git_changes] == [
+        "!! jinja2",
+        "!! part1/numpy",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +208,7 @@ def test_a_working_tree_elsewhere_is_a_change(checkout: Path, tmp_path: Path) ->
     shutil.copytree(checkout, tmp_path / "copy")
     git(checkout, "config", "core.worktree", str(tmp_path / "copy"))
     (checkout / "conftest.py").write_text("\n", encoding="utf-8")
-    assert take_environment(checkout).git_changes == (f"!! git looks at {tmp_path / 'copy'}",)
+    assert take_environment(checkout).git_changes == (" M conftest.py", f"!! git looks at {tmp_path / 'copy'}")
 
 
 def test_ignored_modules_beside_the_sources_and_a_sitecustomize_are_changes(
@@ -189,6 +243,19 @@ def test_modules_that_stand_in_for_others_are_changes(
     monkeypatch.delenv("PYTHONPATH")
     monkeypatch.chdir(tmp_path / "evil")
     assert tuple(sorted(take_environment(checkout).git_changes)) == changes
+
+
+def test_plugins_of_pytest_on_the_path_are_changes(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may bear the name of a plugin that the suites ask for."""
+    for name, group in (("evil", "pytest11"), ("plain", "console_scripts")):
+        about = tmp_path / "path" / f"{name}-1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Name: {name}\nVersion: 1\n", encoding="utf-8")
+        (about / "entry_points.txt").write_text(f"[{group}]\nbenchmark = {name}\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
+    assert take_environment(checkout).git_changes == (f"!! {tmp_path / 'path' / 'evil'}",)
 
 
 @pytest.mark.parametrize("paths", ["impl:.", ":impl", str(ROOT), ""])

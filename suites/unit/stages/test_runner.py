@@ -237,6 +237,17 @@ def test_the_help_names_a_command_that_exists(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("usage: python -m stages run ")
 
 
+def test_a_run_is_where_it_was_asked_for(checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in the checkout, in which pytest runs: another run may have that name there."""
+    root, plan = checkout(GOOD)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert main(("run", "--run", "runs/own", "--thorough"), root, plan) == ExitCode.PASS
+    assert load_run(elsewhere / "runs" / "own").finished_utc
+    assert not (root / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [(("run", "--explian"), "--explain"), (("run", "--gpu-fre"), "--gpu-free"), (("rnu",), "run")],

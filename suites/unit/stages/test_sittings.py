@@ -20,7 +20,7 @@ from stages.provenance import note_invocation, read_invocations
 from stages.results import ResultLines, read_lines
 from stages.run_folder import RunFolder, write_sealed
 from stages.runner import stage_cases
-from stages.sittings import Earlier, FoundMachine, go_on, refuse_to_mix
+from stages.sittings import Earlier, FoundMachine, go_on, note_end, refuse_to_mix
 from suites.support.sample_record import sample_record
 from suites.support.small_plan import GOOD, MARK, Checkout, run
 
@@ -128,6 +128,21 @@ def test_damaged_results_are_not_kept(folder: RunFolder) -> None:
     files.results.write_text(files.results.read_text(encoding="utf-8").replace("passed", "failed"), encoding="utf-8")
     assert go_on(files) == Earlier()
     assert list(files.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.FAILED])
+def test_results_that_are_not_those_of_the_sitting_are_not_kept(folder: RunFolder, outcome: Outcome) -> None:
+    files = folder.files("stage6")
+    files.results.unlink()
+    for name in ("a", "b"):
+        lines = ResultLines(files.results)
+        lines.finished(result(name, outcome))
+        lines.let_go()
+        if name == "a":
+            note_end(files, sample_record(faults=False).stages[0], cut_off=True)
+            assert go_on(files).cases == frozenset("a")
+            note_end(files, sample_record(faults=False).stages[0], cut_off=True)
+    assert go_on(files) == Earlier()
 
 
 @pytest.mark.parametrize(
