@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from reports.judge.absent import why_absent
+from reports.judge.absent import stage_of_target, why_absent
 from reports.judge.bases import settled
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
@@ -47,6 +47,7 @@ _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
 _OF_NO_ACCOUNT = "met by a figure that counts for nothing"
 _NOT_COUNTED = "met, not counted"
+_SO_FAR = "its stage did not finish: figures of other cases may be held against it"
 _MET = (Verdict.PASS.value, Verdict.MARGINAL.value)
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
@@ -87,6 +88,9 @@ class GoalRow:
         Why there is no figure.
     earlier : str
         Until when it was a goal, where a later one took its place.
+    so_far : bool
+        Whether it is met by the figures of a stage that did not finish, and others may be held against it: it is no
+        goal for the time of one network.
     is_latency : bool
         Whether it is a burst's latency.
     is_exact : bool
@@ -111,23 +115,26 @@ class GoalRow:
     doubt: str = ""
     absent: str = ""
     earlier: str = ""
+    so_far: bool = False
 
     @property
     def decided(self) -> str:
-        """``PASS``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is never a pass, floor or not.
+        """``PASS``, ``PASS, so far``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is no pass.
 
         Nor is a fast wrong result: ``FAIL, the result was not right``, and why.
         """
         if self.doubt:
             return f"{self.verdict}, {self.doubt}"
         if self.verdict not in _MISSED:
-            return self.verdict
+            return f"{self.verdict}, so far" if self.so_far else self.verdict
         return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
 
     @property
     def word(self) -> str:
         """The verdict as it is shown: a figure that met its goal and counts for nothing did not miss it."""
-        return _NOT_COUNTED if self.doubt and self.of_figure in _MET else self.verdict
+        if self.doubt and self.of_figure in _MET:
+            return _NOT_COUNTED
+        return f"{self.verdict} so far" if self.so_far else self.verdict
 
     @property
     def is_measured(self) -> bool:
@@ -147,11 +154,11 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     for one in record.judgements:
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
-    doubts = doubts_of(record)
+    doubts, unfinished = doubts_of(record), {stage.stage for stage in record.stages if stage.problem}
     goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
     later = later_goals(target for target, _ in goals)
     return tuple(
-        replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id)))
+        _so_far(replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id))), target, unfinished)
         if found
         else replace(_named(target), absent=why_absent(target, record))
         for target, found in goals
@@ -165,6 +172,11 @@ def open_goals(rows: Iterable[GoalRow]) -> tuple[tuple[str, tuple[GoalRow, ...]]
         if not row.is_measured:
             found.setdefault(row.absent, []).append(row)
     return tuple((why, tuple(members)) for why, members in sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _so_far(row: GoalRow, target: Target, unfinished: Collection[str]) -> GoalRow:
+    met = row.verdict in _MET and not row.is_latency
+    return replace(row, so_far=True) if met and stage_of_target(target) in unfinished else row
 
 
 def _earlier(later: Target | None) -> str:
@@ -193,9 +205,11 @@ def goal_tally(rows: Iterable[GoalRow]) -> str:
 
     A goal that is missed is counted as that even where the result was not right, as in the first line of the run.
     """
+    measured = [row for row in rows if row.is_measured]
     words = {Verdict.FAIL.value: "missed", Verdict.ERROR.value: "not judged", Verdict.AMBIGUOUS.value: "ambiguous"}
-    found = [words.get(row.of_figure, "met" if not row.doubt else _OF_NO_ACCOUNT) for row in rows if row.is_measured]
-    order = (*words.values(), _OF_NO_ACCOUNT, "met")
+    met = [_OF_NO_ACCOUNT if row.doubt else "met so far" if row.so_far else "met" for row in measured]
+    found = [words.get(row.of_figure, good) for row, good in zip(measured, met, strict=True)]
+    order = (*words.values(), _OF_NO_ACCOUNT, "met so far", "met")
     counts = [f"{found.count(word)} {word}" for word in order if word in found]
     return f"{units.counted(len(found), 'goal')} measured: {', '.join(counts)}"
 
@@ -220,7 +234,7 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
     beside = row.other_from == HERE and not row.is_latency
     measured = row.measured if beside or not row.against_other else f"{row.measured} ({row.against_other})"
     other = noted(row.other, "" if row.other_from == HERE else row.other_from)
-    cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.word, row.doubt)
+    cells = other, row.goal, measured, row.floor, row.of_floor, noted(row.word, _SO_FAR if row.so_far else row.doubt)
     figures = tuple(cell or "-" for cell in cells)
     name = noted(f"{row.row} ({row.worst_of})" if row.worst_of else row.row, row.earlier)
     return [(name, *figures)] if len(name) <= _NAME_WIDTH else [(name,), ("", *figures)]
