@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from stages.measuring import Measure
 from stages.plan import stage_of
 from stages.results import ResultLines
 from stages.signals import end_in_order
+from stages.skipping import SkippedAtOnce
 from stages.time_limit import CaseOverranError, SittingLimit, TimeLimit
 from stages.witness import Witness, ran
 
@@ -79,6 +81,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from stages.grouping import Grouping
 
         config.pluginmanager.register(Grouping(config), "burstproof-grouping")
+    if hasattr(config, "workerinput"):
+        config.pluginmanager.register(SkippedAtOnce(why_skipped, findings_of), "burstproof-skipping")
     limit_s = config.getoption("--bp-case-limit")
     if limit_s is not None:
         config.pluginmanager.register(TimeLimit(limit_s), "burstproof-time-limit")
@@ -166,8 +170,14 @@ def pytest_runtest_makereport(
         report.outcome, report.longrepr = "failed", NEVER_RAN
     overran = call.excinfo is not None and call.excinfo.errisinstance(CaseOverranError)
     unjudged = bool(unreasoned or broken or empty or overran)
-    Findings(requirements_of(item), title_of(item), taken, unjudged, bears_on(item), raised, ran(item)).put_on(report)
+    found = replace(findings_of(item), measurements=taken, unjudged=unjudged, raised=raised, ran=ran(item))
+    found.put_on(report)
     return report
+
+
+def findings_of(item: pytest.Item) -> Findings:
+    """Return what a case knows of itself before it runs."""
+    return Findings(requirements_of(item), title_of(item), (), bears_on=bears_on(item))
 
 
 def breach_of(item: pytest.Item, taken: Sequence[Measurement]) -> str:

@@ -460,6 +460,53 @@ def test_crash():
     assert "crashed" in cases["test_crash"].reason
 
 
+@pytest.mark.thorough("seconds")
+def test_what_a_worker_skips_at_once_leaves_no_fixture_behind(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cases that do not run stand before, between and after others, in classes and modules with fixtures of their own."""
+    load_plugin(pytester, monkeypatch)
+    body = """
+@pytest.fixture(scope="module", autouse=True)
+def module():
+    yield
+    with open("ended", "a") as file: file.write(__name__ + " ")
+left = pytest.mark.nightly("takes long")
+@left
+def test_0(): assert 0
+def test_1(): pass
+@left
+def test_2(): assert 0
+class TestGroup:
+    @pytest.fixture(scope="class", autouse=True)
+    def group(self):
+        yield
+        with open("ended", "a") as file: file.write("group ")
+    @left
+    def test_3(self): assert 0
+    def test_4(self): pass
+    @left
+    def test_5(self): assert 0
+    @left
+    def test_6(self): assert 0
+@left
+def test_7(): assert 0
+"""
+    pytester.makepyfile(test_a=MARK + body, test_b=MARK + body)
+    lines, junit = pytester.path / "results.jsonl", pytester.path / "junit.xml"
+    options = ("-n", "1", f"--bp-results={lines}", f"--junitxml={junit}")
+    result = pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *options)
+    result.assert_outcomes(passed=4, skipped=12)
+    assert (pytester.path / "ended").read_text().split() == ["group", "test_a", "group", "test_b"]
+    cases = {case.case.replace("::TestGroup", ""): case for case in read_lines(lines).cases}
+    assert [cases[f"test_{module}.py::test_{n}"].outcome for module in "ab" for n in (1, 4)] == [Outcome.PASSED] * 4
+    skipped = [case for case in cases.values() if case.outcome is Outcome.SKIPPED]
+    assert {(one.reason, one.requirements) for one in skipped} == {
+        ("thorough plan: left to --nightly: takes long", ("BE-1",))
+    }
+    assert (len(skipped), junit.read_text(encoding="utf-8").count("left to --nightly: takes long")) == (12, 24)
+
+
 def test_a_line_cut_short_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "results.jsonl"
     path.write_text(numbered(1, {"started": "a"}) + "\n" + numbered(2, {"started": "b"})[:-5], encoding="utf-8")

@@ -1,0 +1,36 @@
+"""Cases that do not run here, reported by a worker in one word: setting up and tearing down cost more than they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from stages.collecting import Findings
+
+
+class SkippedAtOnce:
+    """A pytest plugin for the workers of pytest-xdist, which tell the controller of every phase of a case.
+
+    Parameters
+    ----------
+    why : callable
+        Why a case does not run; empty: it runs.
+    findings : callable
+        What the collector needs to know of it.
+    """
+
+    def __init__(self, why: Callable[[pytest.Item], str], findings: Callable[[pytest.Item], Findings]) -> None:
+        self._why, self._findings = why, findings
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Report it as its teardown would end it; before another module or class, pytest tears down what is set up."""
+        why = self._why(item) if nextitem is not None and nextitem.parent is item.parent else ""
+        if not why:
+            return None
+        where = (str(item.path), (item.location[1] or 0) + 1, f"Skipped: {why}")
+        report = pytest.TestReport(item.nodeid, item.location, {}, "skipped", where, "teardown")
+        self._findings(item).put_on(report)
+        item.ihook.pytest_runtest_logreport(report=report)
+        return True
