@@ -323,7 +323,7 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
         assert (npz.name, document.name) == ("mine.npz", "mine.json")
         result = bp.verify(tmp_path / "mine", "cpu")
         assert (result.agrees, result.bursts) == (True, 4)
-        engine.save_record(recording, tmp_path / "wrong")
+        engine.save_record(recording, tmp_path / "wrong", dict.fromkeys((1, 2), bp.Stimulus()))
         assert not bp.verify(tmp_path / "wrong", "reference").agrees
         engine.step()
         with pytest.raises(InputError, match=r"every burst up to the last one done .*allowed: bursts 1 to 5"):
@@ -332,6 +332,27 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
         counts = engine.run(4, drive, record="counts")
         with pytest.raises(InputError, match="no fired lists"):
             engine.save_record(counts, tmp_path / "mine", drive)
+
+
+def test_a_record_without_the_stimulus_of_its_bursts_is_refused(tmp_path: Path) -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=2).force(ids=[2], bursts=4)
+    with opened(chain()) as ran, opened(chain()) as stepped:
+        recording = ran.run(8, drive, watch=[0])
+        for given, burst in (({}, 2), ({2: drive[2]}, 4), ({4: drive[4]}, 2)):
+            with pytest.raises(InputError, match=rf"put into burst {burst}, .* Pass stimulus=, all that run and step"):
+                ran.save_record(recording, tmp_path / "r", given)
+        ran.save_record(recording, tmp_path / "r", drive)
+        assert bp.verify(tmp_path / "r", "reference").agrees
+        steps = stepped.recording_of([stepped.step(bp.Stimulus()), stepped.step()])
+        stepped.save_record(steps, tmp_path / "s")
+        assert bp.verify(tmp_path / "s", "reference").agrees
+        steps = stepped.recording_of([stepped.step(ids=[0]) for _ in range(3)])
+        with pytest.raises(InputError, match="every burst up to the last"):
+            stepped.save_record(steps, tmp_path / "s")
+    with opened(chain()) as stepped:
+        steps = stepped.recording_of([stepped.step(ids=[0]) for _ in range(3)])
+        with pytest.raises(InputError, match="put into burst 1, "):
+            stepped.save_record(steps, tmp_path / "s")
 
 
 def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
