@@ -98,7 +98,8 @@ class Session:
         StimulusError
             An id or amount that the network or the declared bounds do not admit.
         InputError
-            Fewer than 0 bursts, or an unknown ``record``.
+            Fewer than 0 bursts, an unknown ``record``, or a stimulus only for bursts that are done, where nothing was
+            put in so far.
         NetworkError
             No such area.
         """
@@ -106,6 +107,7 @@ class Session:
         kind = _record_named(record)
         checked_plan(stimulus, "stimulus")
         coming = coming_bursts(self.burst_count, bursts)
+        self._refuse_past(stimulus)
         try:
             return self._run(bursts, stimulus, kind, watch, progress)
         finally:
@@ -301,6 +303,17 @@ class Session:
         """Refuse a session that is closed, whatever its engine still could do."""
         if self._closed:
             raise InputError("the engine is closed", where=where, cure="Open another one")
+
+    def _refuse_past(self, stimulus: StimulusPlan) -> None:
+        """Refuse a stimulus that nobody would see. Runs one after the other may share one whose bursts were done."""
+        if stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count:
+            raise InputError(
+                f"burst {min(stimulus)} is done, and so is every burst of the stimulus",
+                where="stimulus",
+                got=f"bursts {min(stimulus)} to {max(stimulus)}",
+                allowed=f"{self.burst_count + 1} or more",
+                cure=f"Burst numbers are absolute: the engine stands after burst {self.burst_count}",
+            )
 
     def _note(self, stimulus: StimulusPlan, bursts: range) -> None:
         """Keep which of the ``bursts``, which were done, something was put into."""

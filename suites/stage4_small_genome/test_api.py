@@ -355,6 +355,22 @@ def test_a_record_without_the_stimulus_of_its_bursts_is_refused(tmp_path: Path) 
             stepped.save_record(steps, tmp_path / "s")
 
 
+def test_a_stimulus_for_bursts_that_are_done_is_refused() -> None:
+    drive = {burst: bp.Stimulus(forced=np.array([0], np.uint32)) for burst in (3, 1)}
+    with opened(chain()) as engine, opened(chain()) as later:
+        engine.run(5)
+        with pytest.raises(InputError, match=r"burst 1 is done, .*allowed: 6 or more.*after burst 5"):
+            engine.run(5, drive)
+        assert engine.burst_count == 5
+        engine.run(5, {**drive, 20: drive[1]})
+        later.restore(engine.state())
+        later.run(5, drive)
+    with opened(chain()) as engine:
+        for _ in range(3):
+            engine.run(5, drive)  # the runs share one stimulus, which the first of them saw
+        assert engine.burst_count == 15
+
+
 def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     from burstproof.engine.options import EngineOptions
     from burstproof.engine.registry import create_sharded, engine_factory
