@@ -448,6 +448,11 @@ def test_without_fired_lists_there_are_no_spikes() -> None:
         assert recording.fired_counts.tolist() == [1, 1, 1]
         with pytest.raises(InputError, match="no fired lists"):
             recording.spikes()
+        with pytest.raises(InputError, match="no fired lists"):
+            bp.statistics(recording)
+        for call in (bp.statistics, lambda made: bp.raster(made, "r.svg")):
+            with pytest.raises(InputError, match=r"recording of no bursts .* with record='fired', the default"):
+                call(engine.run(3, record="none"))
         with pytest.raises(InputError, match="none, counts, fired"):
             engine.run(1, record="all")
 
