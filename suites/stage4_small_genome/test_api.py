@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -157,6 +158,23 @@ def test_the_network_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture
     (example,) = FENCE.findall((DOCS / "own-network.md").read_text(encoding="utf-8"))
     exec(compile(example, "own-network.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == re.findall(r"\)  # (.*)$", example, re.MULTILINE)
+
+
+def test_the_stimulus_of_the_page_starts_a_seeded_network() -> None:
+    (shown,) = re.findall(r"`(\{b: .*made\.start.*\})`", (DOCS / "api.md").read_text("utf-8"))
+    made = bp.seeded_network("weights", 20_000, 50)
+    with bp.open_engine(made.network(), "cpu") as engine:
+        counts = engine.run(20, eval(shown, {"bp": bp, "made": made})).fired_counts
+    assert abs(counts.mean() / 200 - 1) < 0.2
+
+
+def test_the_modules_of_the_page_have_the_names() -> None:
+    text = (DOCS / "network.md").read_text("utf-8")
+    rows = re.findall(r"^\| .* \| `(\w+)[.(].*` \| `([\w.]+)` \|", text, re.MULTILINE)
+    assert len(rows) == 6
+    named = [("SyntheticSpec", "synthetic.spec"), ("driven_spec", "synthetic.spec"), ("GenomePolicy", "grow.blueprint")]
+    for name, module in [*rows, *named, ("with_features", "grow.genome_features")]:
+        assert hasattr(import_module(f"burstproof.network.{module}"), name)
 
 
 def test_the_columns_of_the_page_are_those_of_the_tables() -> None:
