@@ -108,6 +108,12 @@ class Configuration:
         """Every key with value and origin, in the order of the tables."""
         return tuple(Setting(key, self._value(key), self.origins.get(key, "default")) for key, _ in _walk_keys())
 
+    def named(self, key: str) -> str:
+        """``key`` as errors name it: the option that set it, or the key and where its value came from."""
+        origin = self.origins.get(key, "default")
+        option = origin.removeprefix("command line ")
+        return option if option != origin else f"{key} ({origin})"
+
     def _value(self, key: str) -> Value:
         value: Any = self
         for name in key.split("."):

@@ -11,6 +11,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from functools import partial
 from typing import NoReturn, TextIO, cast
 
 from burstproof.errors import BurstproofError, ExitCode, InputError, visible
@@ -48,6 +49,7 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
         or refuses a file, 2 for an error that nobody foresaw; 130 interrupted, 141 the reader is gone, 143 ended by
         SIGTERM, 129 by SIGHUP.
     """
+    _open_missing_streams()
     try:
         with visible_output() if plain else nullcontext():
             code = int(command())
@@ -96,6 +98,12 @@ def _kept_traceback(program: str, error: Exception) -> str:
         traceback.print_exception(error)
         return "the traceback above"
     return f"the traceback in {path}"
+
+
+def _open_missing_streams() -> None:
+    """Point a standard stream that the caller closed at nothing: Python has ``None`` in its place."""
+    nothing = partial(open, os.devnull, "w", encoding="utf-8", errors="replace")
+    sys.stdout, sys.stderr = sys.stdout or nothing(), sys.stderr or nothing()
 
 
 def _silence_stdout() -> None:

@@ -32,7 +32,7 @@ from burstproof.engine.stimulation import (
     stimulus_bounds,
     stimulus_of,
 )
-from burstproof.engine.stimulus import coming_bursts
+from burstproof.engine.stimulus import coming_bursts, planned
 from burstproof.engine.trace import trace_of_run, write_trace
 from burstproof.errors import InputError, NetworkError
 from burstproof.network.model import Network
@@ -60,6 +60,8 @@ class Session:
         self.backend = engine.backend
         self.reason = reason
         self._closed = False
+        self._stimulated: list[int] | None = []
+        """First and last burst that something was put into; ``None`` after ``restore``: nobody knows."""
 
     @property
     def burst_count(self) -> int:
@@ -96,14 +98,30 @@ class Session:
         StimulusError
             An id or amount that the network or the declared bounds do not admit.
         InputError
-            Fewer than 0 bursts, or an unknown ``record``.
+            Fewer than 0 bursts, an unknown ``record``, or a stimulus only for bursts that are done, where nothing was
+            put in so far.
         NetworkError
             No such area.
         """
         self._check_open("run")
         kind = _record_named(record)
         checked_plan(stimulus, "stimulus")
-        coming_bursts(self.burst_count, bursts)
+        coming = coming_bursts(self.burst_count, bursts)
+        self._refuse_past(stimulus)
+        try:
+            return self._run(bursts, stimulus, kind, watch, progress)
+        finally:
+            self._note(stimulus, range(coming.start, self.burst_count + 1))
+
+    def _run(
+        self,
+        bursts: int,
+        stimulus: StimulusPlan,
+        kind: Record,
+        watch: npt.ArrayLike | str | None,
+        progress: Progress | None,
+    ) -> RunRecording:
+        """``run`` with parameters that were checked."""
         if watch is None:
             made = self.engine.run(bursts, stimulus, kind, progress)
             return self._recording(made)
@@ -144,13 +162,16 @@ class Session:
             As for ``run``; also both ``stimulus`` and neurons, or an amount without neurons.
         """
         self._check_open("step")
-        if amount is None and ids is None and area is None:
-            return self.engine.step(stimulus)
+        if amount is not None or ids is not None or area is not None:
+            if stimulus is not NO_STIMULUS:
+                raise InputError("a stimulus is given twice", where="step", cure="Pass stimulus, or ids or area")
+            neurons = chosen_neurons(self.network, ids, area)
+            given = None if amount is None else checked_amount(amount, len(neurons))
+            stimulus = stimulus_of([Part(range(0), neurons, given)])
+        burst = self.engine.step(stimulus)
         if stimulus is not NO_STIMULUS:
-            raise InputError("a stimulus is given twice", where="step", cure="Pass stimulus, or ids or area")
-        neurons = chosen_neurons(self.network, ids, area)
-        given = None if amount is None else checked_amount(amount, len(neurons))
-        return self.engine.step(stimulus_of([Part(range(0), neurons, given)]))
+            self._note({burst.number: stimulus}, range(burst.number, burst.number + 1))
+        return burst
 
     def closed_loop(self, areas: str | Sequence[str] | None = None) -> ClosedLoop:
         """Bursts call by call at the least latency, in a ``with`` block: ``fired = loop.step(ids, amounts)``.
@@ -207,7 +228,7 @@ class Session:
         path : path
             NAME of NAME.npz and NAME.json; each is replaced in one step.
         stimulus : Stimulation, or mapping of int to Stimulus
-            What went into the bursts.
+            What went into the bursts: all that ``run`` and ``step`` got, by absolute burst number.
 
         Returns
         -------
@@ -217,7 +238,8 @@ class Session:
         Raises
         ------
         InputError
-            A recording of other bursts, of another network, of no burst, or without fired lists.
+            A recording of other bursts, of another network, of no burst, or without fired lists; a stimulus that
+            leaves out the first or the last burst that something was put into.
         EnvironmentInvalidError
             The file system refused.
         """
@@ -241,6 +263,14 @@ class Session:
                 allowed=f"bursts {first} to {last}",
                 cure="Save it after the run; run all bursts at once, or join steps with recording_of",
             )
+        missing = [burst for burst in self._stimulated or () if burst not in stimulus]
+        if missing:
+            raise InputError(
+                f"something was put into burst {missing[0]}, which the stimulus leaves out: no replay would agree",
+                where="stimulus",
+                got=f"{len(stimulus)} bursts",
+                cure="Pass stimulus=, all that run and step got",
+            )
         trace = trace_of_run(self.network, self.engine.options, recording, stimulus, self.state(), Path(path).name)
         settings = {**trace.settings, "backend": self.backend, "backend_reason": self.reason}
         return write_trace(path, replace(trace, settings=settings))
@@ -262,6 +292,7 @@ class Session:
         if not isinstance(state, EngineState):
             raise NetworkError("not a state", where="restore", got=state, allowed="what state() returned")
         self.engine.restore(state)
+        self._stimulated = None
 
     def close(self) -> None:
         """Give back memory and devices. Closing twice is allowed."""
@@ -272,6 +303,24 @@ class Session:
         """Refuse a session that is closed, whatever its engine still could do."""
         if self._closed:
             raise InputError("the engine is closed", where=where, cure="Open another one")
+
+    def _refuse_past(self, stimulus: StimulusPlan) -> None:
+        """Refuse a stimulus that nobody would see. Runs one after the other may share one whose bursts were done."""
+        if stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count:
+            raise InputError(
+                f"burst {min(stimulus)} is done, and so is every burst of the stimulus",
+                where="stimulus",
+                got=f"bursts {min(stimulus)} to {max(stimulus)}",
+                allowed=f"{self.burst_count + 1} or more",
+                cure=f"Burst numbers are absolute: the engine stands after burst {self.burst_count}",
+            )
+
+    def _note(self, stimulus: StimulusPlan, bursts: range) -> None:
+        """Keep which of the ``bursts``, which were done, something was put into."""
+        if self._stimulated is not None:
+            got = [burst for burst in planned(stimulus, bursts) if _is_something(stimulus[burst])]
+            seen = sorted([*self._stimulated, *got])
+            self._stimulated = seen[:1] + seen[1:][-1:]
 
     def _recording(
         self,
@@ -290,6 +339,11 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.backend}: {self.reason}; after burst {self.burst_count} of {self.network!r})"
+
+
+def _is_something(stimulus: Stimulus) -> bool:
+    """Whether ``stimulus`` puts anything in."""
+    return any(len(part) for part in (stimulus.ids, stimulus.forced, stimulus.memories_early))
 
 
 def _record_named(name: str) -> Record:

@@ -255,7 +255,8 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
     ----------
     network : Network
     path : path
-        ``.bpnet``, which holds everything, or ``.connectome``, which does not hold plastic mappings and flags.
+        ``.bpnet``, which holds everything, or ``.connectome``, which does not hold plastic mappings, features, flags
+        and names of areas, and the notes of growth.
 
     Raises
     ------

@@ -19,6 +19,8 @@ from burstproof.engine.sharded.partition import Partition, make_partition
 from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
 
+_CURE_OF_GPUS = "Leave out --multi-gpu, or set cuda.multi_gpu.enabled to false; --shards N gives shards of the CPU"
+
 
 @dataclass(frozen=True)
 class Split:
@@ -101,7 +103,11 @@ def split_of(
     able = ("cuda",) if multi.enabled else with_shards()
     if backend not in able:
         raise InputError(
-            "this backend has no shards of that kind", where="--backend", got=backend, allowed=", ".join(able)
+            "this backend has no shards of that kind",
+            where=config.named("compute.backend"),
+            got=backend,
+            allowed=", ".join(able),
+            cure=_CURE_OF_GPUS if multi.enabled else None,
         )
     alone = multi.enabled and exchange.ranks == 1
     count = _gpus(config, devices_here) if alone else shards or exchange.ranks

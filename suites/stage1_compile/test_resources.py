@@ -102,7 +102,7 @@ def test_what_newer_tools_have_dropped_is_an_error_of_the_environment(
     [
         (["--capability", "9"], 4, "such as 9.0"),
         (["--capability", "9.0", "--define", "1"], 4, "NAME or NAME=VALUE"),
-        (["--capability", "9.0", "--capability", "8.0", "--output", "x"], 4, "one file cannot hold several images"),
+        (["--capability", "9.0", "--capability", "8.0", "--output", "x"], 4, "Compile once for each capability"),
         (["--capability", "9.0", "--template", "nix<3>"], 4, "got 'nix<3>'"),
         (["--capability", "9.0", "--output", "no/such/x"], 4, "--output: the folder does not exist"),
         (["--capability", "99.0"], 3, "Choose a capability that the installed compiler knows"),

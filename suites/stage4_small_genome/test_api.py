@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -159,6 +160,23 @@ def test_the_network_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.splitlines() == re.findall(r"\)  # (.*)$", example, re.MULTILINE)
 
 
+def test_the_stimulus_of_the_page_starts_a_seeded_network() -> None:
+    (shown,) = re.findall(r"`(\{b: .*made\.start.*\})`", (DOCS / "api.md").read_text("utf-8"))
+    made = bp.seeded_network("weights", 20_000, 50)
+    with bp.open_engine(made.network(), "cpu") as engine:
+        counts = engine.run(20, eval(shown, {"bp": bp, "made": made})).fired_counts
+    assert abs(counts.mean() / 200 - 1) < 0.2
+
+
+def test_the_modules_of_the_page_have_the_names() -> None:
+    text = (DOCS / "network.md").read_text("utf-8")
+    rows = re.findall(r"^\| .* \| `(\w+)[.(].*` \| `([\w.]+)` \|", text, re.MULTILINE)
+    assert len(rows) == 6
+    named = [("SyntheticSpec", "synthetic.spec"), ("driven_spec", "synthetic.spec"), ("GenomePolicy", "grow.blueprint")]
+    for name, module in [*rows, *named, ("with_features", "grow.genome_features")]:
+        assert hasattr(import_module(f"burstproof.network.{module}"), name)
+
+
 def test_the_columns_of_the_page_are_those_of_the_tables() -> None:
     from burstproof.network.schema import NEURON_FIELDS, SYNAPSE_FIELDS
 
@@ -189,6 +207,10 @@ def test_arrays_become_a_network_with_named_areas() -> None:
         ({"neurons": {"threshold": [1.0]}}, ["threshold", "thresholds"]),
         ({"synapses": {"source_neurons": [0]}}, ["target_neurons"]),
         ({"synapses": {"source_neurons": [0], "target_neurons": [3]}}, ["target_neurons[0]", "0...2"]),
+        ({"synapses": {"source_neurons": [0], "target_neurons": [1], "delay_bursts": 256}}, ["256", ", 1...255"]),
+        ({"synapses": {"source_neurons": [0], "target_neurons": [1], "delay_bursts": 0}}, ["bursts[0]", " 1...255"]),
+        ({"neurons": {"thresholds": [1.0, np.nan, 1.0]}}, ["neurons.thresholds[1]", "NaN"]),
+        ({"neurons": {"excitabilities": np.nan}, "count": 3}, ["neurons.excitabilities[0]", "NaN"]),
         ({"synapses": {"source_neurons": [0.5], "target_neurons": [1]}}, ["source_neurons[0]", "0.5"]),
         ({"areas": {"a": [0, 1], "b": [1]}}, ["overlap", "'b'", "got 1"]),
         ({"areas": {"a": [3]}}, ["not neurons", "'a'"]),
@@ -323,7 +345,7 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
         assert (npz.name, document.name) == ("mine.npz", "mine.json")
         result = bp.verify(tmp_path / "mine", "cpu")
         assert (result.agrees, result.bursts) == (True, 4)
-        engine.save_record(recording, tmp_path / "wrong")
+        engine.save_record(recording, tmp_path / "wrong", dict.fromkeys((1, 2), bp.Stimulus()))
         assert not bp.verify(tmp_path / "wrong", "reference").agrees
         engine.step()
         with pytest.raises(InputError, match=r"every burst up to the last one done .*allowed: bursts 1 to 5"):
@@ -332,6 +354,43 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
         counts = engine.run(4, drive, record="counts")
         with pytest.raises(InputError, match="no fired lists"):
             engine.save_record(counts, tmp_path / "mine", drive)
+
+
+def test_a_record_without_the_stimulus_of_its_bursts_is_refused(tmp_path: Path) -> None:
+    drive = bp.Stimulation(chain()).add(1, ids=[0], bursts=2).force(ids=[2], bursts=4)
+    with opened(chain()) as ran, opened(chain()) as stepped:
+        recording = ran.run(8, drive, watch=[0])
+        for given, burst in (({}, 2), ({2: drive[2]}, 4), ({4: drive[4]}, 2)):
+            with pytest.raises(InputError, match=rf"put into burst {burst}, .* Pass stimulus=, all that run and step"):
+                ran.save_record(recording, tmp_path / "r", given)
+        ran.save_record(recording, tmp_path / "r", drive)
+        assert bp.verify(tmp_path / "r", "reference").agrees
+        steps = stepped.recording_of([stepped.step(bp.Stimulus()), stepped.step()])
+        stepped.save_record(steps, tmp_path / "s")
+        assert bp.verify(tmp_path / "s", "reference").agrees
+        steps = stepped.recording_of([stepped.step(ids=[0]) for _ in range(3)])
+        with pytest.raises(InputError, match="every burst up to the last"):
+            stepped.save_record(steps, tmp_path / "s")
+    with opened(chain()) as stepped:
+        steps = stepped.recording_of([stepped.step(ids=[0]) for _ in range(3)])
+        with pytest.raises(InputError, match="put into burst 1, "):
+            stepped.save_record(steps, tmp_path / "s")
+
+
+def test_a_stimulus_for_bursts_that_are_done_is_refused() -> None:
+    drive = {burst: bp.Stimulus(forced=np.array([0], np.uint32)) for burst in (3, 1)}
+    with opened(chain()) as engine, opened(chain()) as later:
+        engine.run(5)
+        with pytest.raises(InputError, match=r"burst 1 is done, .*allowed: 6 or more.*after burst 5"):
+            engine.run(5, drive)
+        assert engine.burst_count == 5
+        engine.run(5, {**drive, 20: drive[1]})
+        later.restore(engine.state())
+        later.run(5, drive)
+    with opened(chain()) as engine:
+        for _ in range(3):
+            engine.run(5, drive)  # the runs share one stimulus, which the first of them saw
+        assert engine.burst_count == 15
 
 
 def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,6 +466,11 @@ def test_without_fired_lists_there_are_no_spikes() -> None:
         assert recording.fired_counts.tolist() == [1, 1, 1]
         with pytest.raises(InputError, match="no fired lists"):
             recording.spikes()
+        with pytest.raises(InputError, match="no fired lists"):
+            bp.statistics(recording)
+        for call in (bp.statistics, lambda made: bp.raster(made, "r.svg")):
+            with pytest.raises(InputError, match=r"recording of no bursts .* with record='fired', the default"):
+                call(engine.run(3, record="none"))
         with pytest.raises(InputError, match="none, counts, fired"):
             engine.run(1, record="all")
 

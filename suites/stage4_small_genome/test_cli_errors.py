@@ -59,7 +59,12 @@ PACKAGE_ROOT = Path(cli.__file__).parents[2]
         (["run", "--synthetic", "20K", "--rate", "1.5"], ["--rate", "outside 0"]),
         (["run", "--synthetic", "100", "--rate", "0.01"], ["--synthetic: ", "got 100;", "fluctuates"]),
         (["run", "--synthetic", "20K", "--rate", "0"], ["--rate: ", "got 0.0"]),
-        (["run", "--synthetic", "20K", "--seed", str(2**40)], ["--seed: "]),
+        (["run", "--synthetic", "20K", "--seed", str(2**40)], ["--seed: ", "allowed: 0...4294967295"]),
+        (["run", "--synthetic", "20K", "--seed", str(2**64)], ["--seed: ", "allowed: 0...4294967295"]),
+        (["run", SMALL, "--seed", str(2**64)], ["seed", "allowed: 0...2**64 - 1"]),
+        (["run", "--kind", "weights"], ["--kind: the size", "got 'weights'", "Add --synthetic N"]),
+        (["run", "--kind", "microcircuit"], ["--kind: the size", "Add --synthetic 77169"]),
+        (["run", "--rate", "0.1"], ["--rate: the size of the synthetic network is missing", "Add --synthetic N"]),
         (["run", SMALL, "--synapses", "10"], ["--synapses: only a synthetic network has it", "Add --synthetic"]),
         (["run", SMALL, "--rate", "0.1"], ["--rate: only a synthetic network has it"]),
         (["run", SMALL, "--kind", "areas"], ["--kind: only a synthetic network has it", "Add --synthetic"]),
@@ -80,7 +85,7 @@ PACKAGE_ROOT = Path(cli.__file__).parents[2]
         (["run", "x.txt"], ["unknown extension", ".bpnet"]),
         (["run", SMALL, "--bursts", "0"], ["--bursts", "outside 1"]),
         (["run", SMALL, "--bursts", "1e3"], ["--bursts", "no whole number"]),
-        (["run", SMALL, "--seed", "-1"], ["--seed"]),
+        (["run", SMALL, "--seed", "-1"], ["--seed: -1 is below 0"]),
         (["run", SMALL, "--firing-rate", "nan"], ["--firing-rate"]),
         (["run", SMALL, "--backend", "gpu"], ["--backend", "cuda"]),
         (["run", SMALL, "--profile", "feagi-3"], ["--profile", "feagi-2.6"]),
@@ -93,7 +98,8 @@ PACKAGE_ROOT = Path(cli.__file__).parents[2]
         (["run", SMALL, "--record", "."], ["folder", "NAME.npz"]),
         (["run", SMALL, "--record", "a", "--checkpoint", "a.npz"], ["--checkpoint", "another option"]),
         (["run", SMALL, "--raster", "a.svg", "--checkpoint", "a.svg"], ["--checkpoint", "another option"]),
-        (["run", "--synthetic", "2K"], ["2000", "6722 or more"]),
+        (["run", "--synthetic", "2K"], ["2000", "6721 or more"]),
+        (["run", "--synthetic", "6720"], ["6720", "6721 or more"]),
         (["run", "--synthetic", "9K", "--synapses", "999M"], ["--synapses: ", "1...268435455"]),
         (["verify", "."], ["folder", "NAME.npz"]),
         (["verify"], ["TRACE"]),
@@ -117,21 +123,38 @@ def test_help_and_version_exit_with_0(door: Door, arguments: list[str]) -> None:
 
 @pytest.mark.requirement("BE-14")
 @pytest.mark.parametrize(
-    ("text", "arguments", "part"),
+    ("text", "arguments", "asked"),
     [
-        ("", ["--multi-gpu", "--num-gpus", "8"], "the backend cuda cannot start"),
-        ("[cuda.multi_gpu]\nenabled = true\n", [], "the backend cuda cannot start"),
+        ("", ["--multi-gpu", "--num-gpus", "8"], "--multi-gpu"),
+        ("", ["--backend", "cuda"], "--backend"),
+        ("[cuda.multi_gpu]\nenabled = true\n", [], "cuda.multi_gpu.enabled (file "),
+        ("[compute]\nbackend = 'cuda'\n", [], "compute.backend (file "),
     ],
-    ids=["multi-GPU option", "multi-GPU key"],
+    ids=["multi-GPU option", "backend option", "multi-GPU key", "backend key"],
 )
 def test_gpus_that_are_not_there_are_missed_and_not_ignored(
-    door: Door, monkeypatch: pytest.MonkeyPatch, text: str, arguments: list[str], part: str
+    door: Door, monkeypatch: pytest.MonkeyPatch, text: str, arguments: list[str], asked: str
 ) -> None:
     monkeypatch.setattr(
         run_module, "this_machine", lambda: Machine(4, CudaFacts(Obstacle("no driver here", "Install one")))
     )
     Path("feagi_configuration.toml").write_text(text, "utf-8")
-    assert_one_error(door("run", SMALL, *arguments), 3, part)
+    assert_one_error(door("run", SMALL, *arguments), 3, f"error: {asked}", ": the backend cuda cannot start")
+
+
+@pytest.mark.requirement("BE-14", "MG-1")
+def test_shards_of_gpus_on_another_backend_name_who_asked(door: Door) -> None:
+    Path("feagi_configuration.toml").write_text(
+        "[compute]\nbackend = 'cpu'\n[cuda.multi_gpu]\nenabled = true\n", "utf-8"
+    )
+    cure = "set cuda.multi_gpu.enabled to false; --shards N"
+    assert_one_error(door("run", SMALL), 4, "error: compute.backend (file ", cure)
+
+
+def test_mpi_that_cannot_be_loaded(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    answer = door("run", SMALL, "--mpi", "on")
+    assert_one_error(answer, 3, "mpi4py: MPI, which several ranks need, cannot be loaded", "--mpi off")
 
 
 @pytest.mark.requirement("MG-1")
@@ -140,7 +163,7 @@ def test_gpus_that_are_not_there_are_missed_and_not_ignored(
     [
         (["--shards", "2", "--multi-gpu"], ["the number of shards is given twice"]),
         (["--shards", "2", "--backend", "reference"], ["--backend: this backend has no shards", "cuda, cpu"]),
-        (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "cuda"]),
+        (["--multi-gpu", "--backend", "cpu"], ["--backend: this backend has no shards of that kind", "--shards N"]),
         (["--shards", "99"], ["a number of shards that this network does not admit"]),
         (["--reshard-every", "5"], ["nothing to split anew"]),
         (["--shards", "2", "--reshard-every", "5"], ["this strategy does not follow the activity", "dynamic"]),
@@ -196,6 +219,9 @@ def test_a_damaged_input_is_one_clear_error(door: Door, name: str, content: byte
         ("--stimulate", "1001-1006:0=1", "allowed: 1001 to 1005"),
         ("--stimulate", "1001:487=1", "allowed: 0 to 486"),
         ("--stimulate", "1001:@nowhere=1", "no such cortical area"),
+        ("--stimulate", "1001:vision_C=1.5", "got 'vision_C'; allowed: N, N-M or N-M/STEP). Write an area"),
+        ("--force", "1001:vision_C", "Write an area as @NAME"),
+        ("--force", "1001:0-24=1", "an amount, which a forced firing has not (got '1001:0-24=1'). Leave it out, or"),
         ("--force", "1001:-3", "not a list of numbers"),
         ("--force", "1003-1001:3", "an empty range"),
         ("--force", "1001-1003/0:3", "an empty range"),

@@ -170,15 +170,22 @@ def test_an_embedded_genome_is_carried(tmp_path):
         read_connectome(tmp_path / "own.connectome", apply_flags=True)
 
 
-def test_losses_name_what_the_format_cannot_hold():
+def test_losses_name_what_the_format_cannot_hold(tmp_path):
     network = small_network()
     assert connectome_losses(network) == ()
     mapping = PlasticMapping(np.array([0, 1]))
-    flagged = Area(7, "Y0FfX19fX18=", mp_driven_psp=True)
-    losses = connectome_losses(network.replace(plastic_mappings=(mapping,), areas=(flagged,)))
-    assert len(losses) == 2
-    assert "plastic" in losses[0]
-    assert "flags" in losses[1]
+    flagged = Area(7, "Y0FfX19fX18=", name="vision_C", mp_driven_psp=True)
+    notes = {"source": "genome", "not_examined": "physiology.sleep", "skipped_areas": "zA"}
+    lossy = network.replace(plastic_mappings=(mapping,), areas=(flagged,), provenance=notes)
+    plastic, flags, names, *of_growth = connectome_losses(lossy)
+    assert "plastic" in plastic
+    assert "flags" in flags
+    assert "the names of the areas (name them by their ids" in names
+    assert of_growth == ["the note skipped_areas", "the note not_examined"]
+    write_connectome(tmp_path / "lossy.connectome", lossy)
+    again = read_connectome(tmp_path / "lossy.connectome").network
+    assert [area.name for area in again.areas] == [""]
+    assert connectome_losses(again) == ()
 
 
 def test_a_stale_synapse_count_is_kept_but_not_believed(tmp_path):

@@ -38,7 +38,8 @@ def raster(recording: RunRecording, path: str | os.PathLike[str], *, title: str 
     target = Path(path)
     check_extension(target, "path")
     if not len(recording.bursts):
-        raise InputError("a recording of no bursts cannot be drawn", where="recording", cure="Run some bursts")
+        cure = "Run some bursts with record='fired', the default"
+        raise InputError("a recording of no bursts cannot be drawn", where="recording", cure=cure)
     recording.spikes()
     grid = RasterGrid(recording.network, len(recording.bursts), int(recording.bursts[0]))
     grid.add(recording)

@@ -85,8 +85,11 @@ def statistics(recording: RunRecording) -> Statistics:
     Raises
     ------
     InputError
-        The run did not record fired lists.
+        No bursts, as with ``record="none"``, or a recording without fired lists.
     """
+    if not len(recording.bursts):
+        cure = "Run some bursts with record='fired', the default"
+        raise InputError("a recording of no bursts has no statistics", where="recording", cure=cure)
     recording.spikes()
     counter = ActivityCounter(recording.network)
     counter.add(recording)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -39,7 +40,7 @@ def named_file(text: str) -> Path:
     return Path(text)
 
 
-def whole_number(least: int, most: int) -> _Bounded:
+def whole_number(least: int, most: float = math.inf) -> _Bounded:
     """A type for options: a whole number from ``least`` to ``most``."""
     return _Bounded(int, least, most)
 
@@ -57,7 +58,8 @@ class _Bounded:
             kind = "whole number" if self._kind is int else "number"
             raise argparse.ArgumentTypeError(f"{shortened(text)!r} is no {kind}") from None
         if not self._least <= value <= self._most:
-            raise argparse.ArgumentTypeError(f"{shortened(text)} is outside {self._least} to {self._most}")
+            bounds = f"outside {self._least} to {self._most}" if self._most < math.inf else f"below {self._least}"
+            raise argparse.ArgumentTypeError(f"{shortened(text)} is {bounds}")
         return value
 
 
@@ -110,7 +112,7 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seed", type=whole_number(0, 2**64 - 1), default=0, metavar="N", help="of growth, or of a synthetic network"
+        "--seed", type=whole_number(0), default=0, metavar="N", help="of growth, or of a synthetic network"
     )
     parser.add_argument(
         "--max-neurons", type=whole_number(1, 2**31), metavar="N", help="refuse a genome of more neurons"

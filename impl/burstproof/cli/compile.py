@@ -32,7 +32,8 @@ def compile_file(options: argparse.Namespace) -> ExitCode:
     source = _source(options)
     chosen = [_capability(text) for text in options.capability] or [_of_device()]
     if options.output is not None and len(chosen) > 1:
-        raise InputError("one file cannot hold several images", where="--output", got=options.capability)
+        cure = "Compile once for each capability, each time with another --output"
+        raise InputError("one file cannot hold several images", where="--output", got=options.capability, cure=cure)
     if options.output is not None:
         check_output(options.output, "--output", [options.file])
     documents = []

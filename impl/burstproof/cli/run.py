@@ -232,6 +232,7 @@ def _start(
         machine,
         synapses=network.synapse_count,
         allow_fallback=fallback,
+        where=config.named("cuda.multi_gpu.enabled" if config.compute.backend == AUTO else "compute.backend"),
     )
     refuse_idle(options, **_backend(asked.compute.backend, choice.backend))
     factory = engine_factory if split is None else split.factory

@@ -11,7 +11,8 @@ from burstproof.errors import InputError, NetworkError
 from burstproof.network.files.paths import check_input
 from burstproof.network.grow.blueprint import GenomePolicy
 from burstproof.network.model import Network
-from burstproof.network.synthetic.kinds import UNIFORM
+from burstproof.network.synthetic.kinds import MICROCIRCUIT, UNIFORM
+from burstproof.network.synthetic.microcircuit import microcircuit_spec
 from burstproof.sources import Kind, Reading, Source, kind_of, synthetic_source
 
 
@@ -32,8 +33,8 @@ def source_of(options: argparse.Namespace) -> Source:
     Raises
     ------
     InputError
-        None or several are named, a file that cannot be read, an extension that does not fit, or an option that a
-        source of this kind does not have.
+        None or several are named, a synthetic one without its size, a file that cannot be read, an extension that does
+        not fit, or an option that a source of this kind does not have.
     """
     named = {
         "--genome": ("genome", Kind.GENOME),
@@ -45,6 +46,15 @@ def source_of(options: argparse.Namespace) -> Source:
     }
     read = {option: (getattr(options, name, None), kind) for option, (name, kind) in named.items()}
     given = [(option, value, kind) for option, (value, kind) in read.items() if value not in (None, NO_FILE)]
+    laws = [law for law in ("kind", "synapses", "rate") if getattr(options, law) is not None]
+    if laws and not given:
+        size = microcircuit_spec().neurons if options.kind == MICROCIRCUIT else "N"
+        raise InputError(
+            "the size of the synthetic network is missing",
+            where=f"--{laws[0]}",
+            got=getattr(options, laws[0]),
+            cure=f"Add --synthetic {size}",
+        )
     if len(given) != 1:
         raise InputError(
             "name one genome, connectome or network, or a synthetic one",

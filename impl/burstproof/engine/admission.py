@@ -21,13 +21,11 @@ from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.errors import NetworkError, refuse_first
 from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import Network, NeuronTable
+from burstproof.network.model import Network
 from burstproof.network.plasticity import LARGEST_WINDOW
-from burstproof.network.schema import NEURONS
+from burstproof.network.schema import check_tables
 
 _BYTE_MAX = 255
-_NUMBERS = tuple(c.name for c in NEURONS if c.dtype is np.float32 and c.name != "resting_potentials")
-"""Columns that must not hold NaN; resting potentials are read by no rule."""
 
 _LARGEST_COUNT = 1 << 62
 """Largest burst number of a state: behind it a run has as many bursts again."""
@@ -60,9 +58,7 @@ def check_network(network: Network, options: EngineOptions) -> None:
         a modulator, rule or plastic mapping that does not exist; under a profile with
         byte synapses a weight or psp that is fractional, negative or above 255, or a delay above 1.
     """
-    synapses = network.synapses
-    _refuse_first(network, synapses.delay_bursts == 0, "delay_bursts", "a delay of 0", "1...255")
-    _check_numbers(network.neurons)
+    check_tables(network.neurons, network.synapses)
     with np.errstate(over="ignore"):
         power = np.float32(network.power_amount)
     if not np.isfinite(power):
@@ -72,21 +68,6 @@ def check_network(network: Network, options: EngineOptions) -> None:
     check_features(network, options.profile)
     if options.profile.byte_synapses:
         _check_byte_synapses(network, options.profile.name)
-
-
-def _check_numbers(neurons: NeuronTable) -> None:
-    """Refuse NaN in what the rules of a neuron compute with."""
-    for name in _NUMBERS:
-        column = getattr(neurons, name)
-        missing = np.isnan(column if any(column.strides) else column[:1])
-        if missing.any():
-            raise NetworkError(
-                "a neuron has NaN",
-                where=f"neurons.{name}[{int(np.argmax(missing))}]",
-                got="nan",
-                allowed="a number; potentials may be infinite",
-                cure="Correct the column",
-            )
 
 
 def check_state(state: EngineState, network: Network, fixed_point: FixedPoint, slots: int | None = None) -> None:

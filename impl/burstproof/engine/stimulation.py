@@ -290,6 +290,9 @@ def _parse(network: Network, bursts: int, option: str, text: str, when_who: str,
     numbers = numbers_in(when, first, network.burst_count + bursts, f"{option}: burst")
     if who.startswith("@"):
         return Part(numbers, network.ids_of(who[1:], option), amount)
+    if amount is None and "=" in who:
+        cure = "Leave it out, or use --stimulate"
+        raise StimulusError("an amount, which a forced firing has not", where=option, got=text, cure=cure)
     ids = numbers_in(who, 0, network.neuron_count - 1, f"{option}: neuron")
     return Part(numbers, ids.astype(np.uint32), amount)
 
@@ -302,7 +305,9 @@ def numbers_in(text: str, least: int, most: int, where: str) -> npt.NDArray[np.i
         low_text, dash, high_text = span.partition("-")
         texts = [low_text, high_text if dash else low_text, step_text or "1"]
         if not all(t.strip().isdecimal() and len(t) < 20 for t in texts):
-            raise StimulusError("not a list of numbers", where=where, got=item, allowed="N, N-M or N-M/STEP")
+            cure = "Write an area as @NAME" if where.endswith("neuron") else None
+            allowed = "N, N-M or N-M/STEP"
+            raise StimulusError("not a list of numbers", where=where, got=item, allowed=allowed, cure=cure)
         low, high, step = (int(t) for t in texts)
         if high < low or step < 1:
             raise StimulusError("an empty range", where=where, got=item, allowed="N-M/STEP with M >= N and STEP >= 1")

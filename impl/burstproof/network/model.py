@@ -18,7 +18,7 @@ from burstproof.errors import NetworkError
 from burstproof.network.features import NO_FEATURES, Features
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.plasticity import PlasticMapping, pair_mappings
-from burstproof.network.schema import NeuronTable, SynapseTable, plain_array
+from burstproof.network.schema import NeuronTable, SynapseTable, check_tables, plain_array
 
 POWER_AREA_INDEX = 1
 """Cortical index of the power neuron."""
@@ -129,9 +129,9 @@ class Network:
         Raises
         ------
         NetworkError
-            An unknown column; a value that does not fit its column's dtype, by row; columns of different lengths; a
-            synapse that points outside the network; areas that overlap, or reach outside the network; a property of
-            an area, or a plastic mapping, that cannot be.
+            An unknown column; a value that does not fit its column's dtype, by row; a delay of 0; NaN in a column of
+            the neurons; columns of different lengths; a synapse that points outside the network; areas that overlap, or
+            reach outside the network; a property of an area, or a plastic mapping, that cannot be.
         """
         for where, given in (("neurons", neurons), ("synapses", synapses), ("areas", {} if areas is None else areas)):
             if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -152,6 +152,7 @@ class Network:
                 )
             columns["cortical_areas"], named = _areas_of(areas, total)
         tables = NeuronTable.build(total, **columns), SynapseTable.build(**synapses)
+        check_tables(*tables)
         return cls(*tables, areas=named, plastic_mappings=_mappings_of(plastic_mappings, len(tables[1])))
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.errors import NetworkError
+from burstproof.errors import NetworkError, refuse_first
 
 NO_LIMIT = np.float32(3.4028235e38)
 """Threshold limit that stands for *none* (the largest float32)."""
@@ -48,6 +48,8 @@ class ColumnSpec:
         Whether bursts change it.
     width : int
         Numbers per row.
+    least : int or None
+        Smallest value that a rule admits, where it is not that of ``dtype``.
     since : int
         Version of this list that brought it: a digest leaves out a column above 1 that holds its default throughout.
     """
@@ -59,6 +61,7 @@ class ColumnSpec:
     state: bool = False
     width: int = 1
     since: int = 1
+    least: int | None = None
 
 
 def _column(
@@ -69,9 +72,10 @@ def _column(
     state: bool = False,
     width: int = 1,
     since: int = 1,
+    least: int | None = None,
 ) -> Any:
     """A field of a table that is described by a ``ColumnSpec``."""
-    return dataclasses.field(metadata={"spec": (dtype, default, meaning, state, width, since)})
+    return dataclasses.field(metadata={"spec": (dtype, default, meaning, state, width, since, least)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +129,7 @@ class SynapseTable:
     weights: Floats = _column(np.float32, 1.0, "weight", state=True)
     postsynaptic_potentials: Floats = _column(np.float32, 1.0, "psp: a contribution is weight x psp, in units of v")
     types: Bytes = _column(np.uint8, 0, "0 excitatory, otherwise inhibitory")
-    delay_bursts: Bytes = _column(np.uint8, 1, "bursts from firing to arrival, 1...255")
+    delay_bursts: Bytes = _column(np.uint8, 1, "bursts from firing to arrival, 1...255", least=1)
     valid_mask: Bools = _column(np.bool_, True, "whether the synapse takes part")
     edge_flags: Bytes = _column(np.uint8, 0, "stored, used by no rule")
     eligibility_traces: Floats = _column(np.float32, 0.0, "last change of the weight", state=True)
@@ -149,6 +153,29 @@ class SynapseTable:
         return len(self.source_neurons)
 
 
+def check_tables(neurons: NeuronTable, synapses: SynapseTable) -> None:
+    """Refuse values with which no engine can run.
+
+    Raises
+    ------
+    NetworkError
+        A delay of 0 of a valid synapse; NaN in a column of the neurons that a rule reads.
+    """
+    delays, none = synapses.delay_bursts, (synapses.delay_bursts == 0) & synapses.valid_mask
+    refuse_first(NetworkError, none, delays, "a delay of 0", "synapses.delay_bursts", "1...255")
+    for name in _NUMBERS:
+        column = getattr(neurons, name)
+        missing = np.isnan(column if any(column.strides) else column[:1])
+        if missing.any():
+            raise NetworkError(
+                "a neuron has NaN",
+                where=f"neurons.{name}[{int(np.argmax(missing))}]",
+                got="nan",
+                allowed="a number; potentials may be infinite",
+                cure="Correct the column",
+            )
+
+
 def _specs(table: type[NeuronTable] | type[SynapseTable]) -> tuple[ColumnSpec, ...]:
     return tuple(ColumnSpec(item.name, *item.metadata["spec"]) for item in dataclasses.fields(table))
 
@@ -161,6 +188,9 @@ NEURON_FIELDS: Mapping[str, type[np.generic]] = {column.name: column.dtype for c
 
 SYNAPSE_FIELDS: Mapping[str, type[np.generic]] = {column.name: column.dtype for column in SYNAPSES}
 """Columns of the synapse table and their dtypes."""
+
+_NUMBERS = tuple(c.name for c in NEURONS if c.dtype is np.float32 and c.name != "resting_potentials")
+"""Columns that must not hold NaN; resting potentials are read by no rule."""
 
 STATE_FIELDS = tuple(column.name for column in NEURONS if column.state)
 """Columns of the neuron table that bursts change."""
@@ -204,7 +234,7 @@ def _columns(
 def _array(table: str, column: ColumnSpec, value: npt.ArrayLike | None, count: int) -> npt.NDArray[Any]:
     """``value`` as a read-only array of ``count`` rows; a scalar becomes a zero-stride view."""
     where, shape = f"{table}.{column.name}", (count,) if column.width == 1 else (count, column.width)
-    array = _fitted(where, plain_array(where, value), np.dtype(column.dtype))
+    array = _fitted(where, plain_array(where, value), np.dtype(column.dtype), column.least)
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
@@ -232,8 +262,11 @@ def plain_array(where: str, value: Any) -> npt.NDArray[Any]:
         raise NetworkError("rows of different lengths", where=where, got=value, allowed=allowed) from None
 
 
-def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """``values`` as ``dtype``; nothing wraps, is cut to a whole number, or becomes infinite."""
+def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any], least: int | None) -> npt.NDArray[Any]:
+    """``values`` as ``dtype``; nothing wraps, is cut to a whole number, or becomes infinite.
+
+    ``least`` only says what is allowed: a row that is not valid may hold less (``check_tables``).
+    """
     if values.dtype == dtype:
         return values
     allowed = "numbers"
@@ -246,7 +279,8 @@ def _fitted(where: str, values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.N
                 wrong = np.isfinite(values) & ~np.isfinite(fitted)
             else:
                 highest, lowest = (1, 0) if dtype.kind == "b" else (np.iinfo(dtype).max, np.iinfo(dtype).min)
-                allowed = "true or false" if dtype.kind == "b" else f"whole numbers, {lowest}...{highest}"
+                first = lowest if least is None else least
+                allowed = "true or false" if dtype.kind == "b" else f"whole numbers, {first}...{highest}"
                 wrong = ~((values >= lowest) & (values <= highest) & (np.floor(values) == values))
         if not wrong.any():
             return fitted

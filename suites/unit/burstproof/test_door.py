@@ -125,6 +125,36 @@ def test_a_fault_of_a_command_is_2(module: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="this system's shell cannot close a stream")
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code"),
+    [
+        (["burstproof", "convert", SMALL, "out.connectome"], ">&-", 0),
+        (["burstproof", "convert", SMALL, "out.connectome"], "2>&-", 0),
+        (["burstproof", "run", "absent.json"], ">&- 2>&-", 4),
+        (["hardware"], ">&-", 0),
+        (["reports", "goals", "absent"], ">&-", 4),
+        (["stages", "list"], ">&-", 0),
+    ],
+    ids=["stdout", "stderr", "both", "hardware", "reports", "stages"],
+)
+def test_a_closed_stream_changes_no_exit_code(
+    arguments: list[str | Path], closed: str, code: int, tmp_path: Path
+) -> None:
+    """Python has ``None`` in the place of such a stream."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m "$@" {closed}', sys.executable, *map(str, arguments)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}", "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    assert "unexpected" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == (["out.connectome"] if "convert" in arguments else [])
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 @pytest.mark.requirement("BE-18")
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def load_mpi() -> Any:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
         raise EnvironmentInvalidError(
-            f"started as one of several ranks, but MPI cannot be loaded: {error}",
+            f"MPI, which several ranks need, cannot be loaded: {error}",
             where="mpi4py",
-            cure="pip install '.[cluster]' in the folder of the clone, or start one process with --mpi off",
+            cure="pip install '.[cluster]' in the folder of the clone, or run one process, with --mpi off",
         ) from None
     if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
         raise EnvironmentInvalidError(

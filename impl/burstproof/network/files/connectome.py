@@ -69,6 +69,7 @@ SYNAPSE_EXTRAS = ("edge_flags", "eligibility_traces")
 """Synapse columns behind the synapse index."""
 
 LARGEST_BURST_COUNT = 1 << 62
+_NOTES_OF_GROWTH = ("unmodelled", "as_the_engine", "skipped_areas", "not_examined")
 _LEAST_AREA_BYTES = 12
 _LEAST_TAG_BYTES = 16
 
@@ -161,9 +162,11 @@ def connectome_losses(network: Network) -> tuple[str, ...]:
         losses.append("the features of the genome (only an embedded genome carries them)")
     if network.flags_registered:
         losses.append("psp flags of the areas (only an embedded genome carries them)")
+    if any(area.name for area in network.areas):
+        losses.append("the names of the areas (name them by their ids; only an embedded genome carries names)")
     beyond = (column for column in NEURONS if column.name not in NEURON_ORDER)
     losses += [f"the column {c.name}" for c in beyond if (getattr(network.neurons, c.name) != c.default).any()]
-    losses += [f"the note {key}" for key in ("unmodelled", "as_the_engine") if key in network.provenance]
+    losses += [f"the note {key}" for key in _NOTES_OF_GROWTH if key in network.provenance]
     return tuple(losses)
 
 

@@ -246,7 +246,7 @@ def driven_spec(
     made = SyntheticSpec(neurons, synapses_per_neuron, refractory_period=refractory_period, leak=float(leak), **spec)
     slope = inputs / math.expm1(inputs) if inputs < 700 else 0.0
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
-    least = math.ceil(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
+    least = math.floor(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
     allowed = f"{least} or more at this rate, so that the number of firings fluctuates by less than 15 %"
     cure = "Take more neurons, more synapses each, or a higher rate"
     _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, cure)
