@@ -464,7 +464,7 @@ def test_crash():
 def test_what_a_worker_skips_at_once_leaves_no_fixture_behind(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cases that do not run stand before, between and after others, in classes and modules with fixtures of their own."""
+    """Cases that do not run stand before, between and after others, in classes and modules with fixtures."""
     load_plugin(pytester, monkeypatch)
     body = """
 @pytest.fixture(scope="module", autouse=True)
