@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape
+from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, bucket_room, queue_room
-from burstproof.engine.cuda.plan.variant import MOST_RECALLED, OwnerQueues, Variant, in_columns
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, can_be_recalled, in_columns
 from burstproof.engine.cuda.plan.word import Word
 
 _SHARED_BYTES = 216 << 10
@@ -131,7 +131,7 @@ def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
     delayed, bits = sizes.ring > 2, variant.word.bits
     if variant.streamed or not sizes.static_entries or (variant.extras and not delayed):
         return False
-    if delayed and (sizes.longest_row > LONG_ROW or sizes.ring - 1 > MOST_RECALLED):
+    if delayed and not can_be_recalled(sizes.longest_row, sizes.ring - 1):
         return False
     if delayed and not buckets:
         slot = sizes.neurons * bits // 8

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.queues import with_queues
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
 from burstproof.engine.cuda.plan.sizing import sized, slots_reached, with_words
-from burstproof.engine.cuda.plan.variant import MOST_RECALLED
+from burstproof.engine.cuda.plan.variant import can_be_recalled
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
@@ -250,7 +250,7 @@ def needs_queues(shard: PackedShard) -> bool:
         return _longest_row(shard) > LONG_ROW
     sizes = replace(shard.packed.sizes, ring=delay + 1)
     slots = slots_reached(sizes) * sizes.neurons * variant.word.bits // 8
-    short = _longest_row(shard) <= LONG_ROW and delay <= MOST_RECALLED
+    short = can_be_recalled(_longest_row(shard), delay)
     return short and not variant.uniform_rows and slots > _MOST_SLOTS_BYTES
 
 

@@ -9,7 +9,7 @@ from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, cal
 from burstproof.engine.cuda.plan.columns import ALWAYS_READ, PARAMETERS
 from burstproof.engine.cuda.plan.entries import PLACE_BITS, WORD_BITS, fits_beside, indexed_beside, target_bits
 from burstproof.engine.cuda.plan.queues import with_queues, without_queues
-from burstproof.engine.cuda.plan.variant import MOST_RECALLED, Variant
+from burstproof.engine.cuda.plan.variant import Variant, can_be_recalled
 
 _UNTILED_BYTES = 32 << 20
 _TILE_BYTES = 25_000_000
@@ -56,7 +56,8 @@ def sized(
     variant = with_words(variant, sizes) if recalls and not variant.streamed else variant
     longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8
     short = 0 < sizes.longest_row <= LONG_ROW and not variant.streamed
-    far = recalls and short and slots_reached(sizes) * slot > _RING_BYTES and 1 < longest <= MOST_RECALLED
+    kept = recalls and short and longest > 1 and can_be_recalled(sizes.longest_row, longest)
+    far = kept and slots_reached(sizes) * slot > _RING_BYTES
     queued = (
         with_queues(variant, sizes, buckets=BUCKETS not in without) if recalls and QUEUES not in without else variant
     )

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.cuda.plan.columns import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
@@ -342,6 +342,11 @@ class Variant:
 def lists_kept(variant: Variant) -> int:
     """Fired lists that are kept to be read again: a power of two, so that burst numbers may wrap around."""
     return 1 << max(variant.recalled - 1, 0).bit_length()
+
+
+def can_be_recalled(longest_row: int, delay: int) -> bool:
+    """Whether lists of rows no longer than that can be read again in each burst up to the largest ``delay``."""
+    return longest_row <= LONG_ROW and delay <= MOST_RECALLED
 
 
 def in_columns(variant: Variant) -> bool:
