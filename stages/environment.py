@@ -32,13 +32,15 @@ IGNORED = (
     *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
 )
 """Variables that would narrow, alter or slow down the suites; their process does not get them."""
+PLUGINS = ("xdist", "benchmark")
+"""Plugins of pytest that the suites need, by their entry points."""
 
 
 def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
-    Tracked files are compared with the commit byte for byte, whatever git was told of them. Untracked files that git
-    does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among the sources that git
+    Tracked files are compared with the commit, all but line ends, whatever git was told of them. Untracked files that
+    git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among the sources that git
     ignores, in links and repositories of their own as well; another folder that git was told to look at; on
     ``PYTHONPATH`` a ``sitecustomize``, which can alter pytest itself, plugins of pytest, and modules that stand in for
     those of Python, of its packages or of the project. Where git does not say what changed, nobody knows: that is a
@@ -107,11 +109,11 @@ def _is_blob(path: Path, digest: str) -> bool:
 
 
 def _hidden(root: Path) -> list[str]:
-    """What ``git status`` keeps to itself: ``!!`` ignored modules where tracked ones lie, and where else it looks."""
+    """What ``git status`` keeps to itself: ignored modules where tracked ones lie, another folder that it looks at."""
     listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
     folders = [name for name in listed if name[0] not in ".?"]
-    top = (":(top,glob)*", ":(top,glob)*/__init__.*")
-    ignored = _asked(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *top, *folders)
+    own = (":(glob)*", ":(glob)*/__init__.*")
+    ignored = _asked(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--", *own, *folders)
     modules = [f"!! {name}" for name in ignored if _holds_modules(root, name)]
     silent = [line for line in (*listed, *ignored) if line.startswith("??")]
     looked_at = Path(*_asked(root, "rev-parse", "--show-toplevel")).resolve()
@@ -141,7 +143,7 @@ def _injected() -> list[str]:
 def _standing_in(root: Path) -> list[str]:
     """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
 
-    So are packages there that bring plugins of pytest, whose names may be those of others. A folder of ``PYTHONPATH``
+    So are plugins there by the names of those that the suites need. A folder of ``PYTHONPATH``
     may be relative to that of the runner, and to that of the suites.
     """
     own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
@@ -150,9 +152,15 @@ def _standing_in(root: Path) -> list[str]:
     foreign = sorted(str(folder) for folder in folders if not _is_pythons(folder))
     others = [*map(str, own), *(entry for entry in sys.path if str(Path(entry).resolve()) not in foreign)]
     found = [Path(folder, module.name) for folder in foreign for module in iter_modules([folder])]
-    bring = [(folder, one) for folder in foreign for one in distributions(path=[folder])]
-    plugins = [Path(folder, one.name) for folder, one in bring if one.entry_points.select(group="pytest11")]
-    return [f"!! {path}" for path in (*(one for one in found if _is_importable(one.name, others)), *plugins)]
+    modules = [f"!! {module}" for module in found if _is_importable(module.name, others)]
+    brought = [
+        f"!! {folder}: plugin {entry.name}"
+        for folder in foreign
+        for one in distributions(path=[folder])
+        for entry in one.entry_points.select(group="pytest11")
+        if entry.name in PLUGINS
+    ]
+    return [*modules, *brought]
 
 
 def _is_importable(name: str, folders: list[str]) -> bool:

@@ -9,14 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from reports.values.record import THOROUGH
-from stages.environment import IGNORED
+from stages.environment import IGNORED, PLUGINS
 from stages.plan import Stage
 from stages.run_folder import StageFiles
 
 MOST_WORKERS = 12
 """Processes of a stage whose cases run side by side, unless told; each may hold a context on every GPU."""
-
-_PLUGINS = ("xdist", "benchmark")
 
 
 def pytest_command(
@@ -40,7 +38,7 @@ def pytest_command(
 def _plugins() -> list[str]:
     """Return the plugins of other packages that the suites need, of those that are installed."""
     installed = {entry.name for entry in entry_points(group="pytest11")}
-    return [name for name in _PLUGINS if name in installed]
+    return [name for name in PLUGINS if name in installed]
 
 
 def _spread(workers: int) -> list[str]:

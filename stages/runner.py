@@ -257,10 +257,11 @@ def assemble(
 
 
 def _with_damage(folder: RunFolder, run: StageRun, lines: CaseLines) -> StageRun:
-    """The stage, with what became of its files after it ended well."""
+    """The stage, with what became of its files after it ended well, or was cut off."""
     files = folder.files(run.stage)
     if run.problem or not files.done.is_file():
-        return run
+        changed = changed_since(files.cut_off)
+        return replace(run, problem=f"{changed}; {run.problem}") if changed else run
     return replace(run, problem=damage(lines, read_collection(files.collected)) or changed_since(files.done))
 
 

@@ -85,17 +85,18 @@ def cut_off_stage(folder: RunFolder, stage: str) -> StageRun | None:
 
 
 def note_end(files: StageFiles, run: StageRun, *, cut_off: bool) -> None:
-    """Keep how a stage ended, or how far it came, and the digests of what it collected and of its results."""
-    digests = {path.name: _sha256(path) for path in (files.results, files.collected)}
+    """Keep how a stage ended, or how far it came, with the digest of its results; at its end of the collection, too."""
+    sealed = (files.results,) if cut_off else (files.results, files.collected)
+    digests = {path.name: _sha256(path) for path in sealed}
     write_sealed(files.cut_off if cut_off else files.done, {**encode(run), _DIGESTS: digests})
 
 
 def changed_since(end: Path) -> str:
-    """Which files are no longer those that the stage left at its ``end``; empty: all are, or it did not say."""
+    """Which files are not those that the stage left at its ``end``, or when it was cut off; empty: all are."""
     digests = read_sealed(end).get(_DIGESTS) if end.is_file() else None
     told = digests if isinstance(digests, dict) else {}
     changed = [name for name, digest in told.items() if _sha256(end.parent / name) != digest]
-    return f"{' and '.join(changed)} changed after the stage ended" if changed else ""
+    return f"{' and '.join(changed)} changed after the stage ended or was cut off" if changed else ""
 
 
 def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machine: FoundMachine, gate: str) -> None:
@@ -137,9 +138,14 @@ def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machi
 
 
 def go_on(files: StageFiles) -> Earlier:
-    """Make the stage's folder ready for a sitting, and return what is kept; results that were damaged are not.
+    """Make the stage's folder ready for a sitting, and return what is kept; results with a damaged line are not.
 
     Cases that a sitting had begun when it was cut off run again. Those in which a process died do not: they are errors.
+
+    Raises
+    ------
+    InputError
+        The results are not those that the sitting left.
     """
     for left in files.folder.glob(f"{SCRATCH}*"):
         shutil.rmtree(left)
@@ -155,11 +161,11 @@ def go_on(files: StageFiles) -> Earlier:
         files.environment.unlink()
     elif files.environment.is_file():
         write_sealed(files.environment, encode(found[-1]))
+    files.cut_off.unlink(missing_ok=True)
     reopen(files.results, [case for case in lines.unfinished if case not in begun])
     files.begun.write_text("\n".join(sorted(kept | begun)), encoding="utf-8")
     for path in (files.environment, files.junit, files.benchmark):
         files.set_aside(path)
-    files.cut_off.unlink(missing_ok=True)
     return Earlier(kept) if before is None else Earlier(kept, before.duration_s, before.contention)
 
 
@@ -177,8 +183,11 @@ def sittings(files: StageFiles) -> tuple[Invocation, ...]:
 
 def _kept(files: StageFiles) -> frozenset[str]:
     lines = read_lines(files.results)
-    damaged = lines.damage or changed_since(files.cut_off)
-    return frozenset() if damaged else frozenset(case.case for case in lines.cases)
+    changed = changed_since(files.cut_off)
+    if changed:
+        cure = f"Put it back as the run wrote it, or delete {files.folder} to run the stage anew."
+        raise InputError(changed, where=str(files.results), cure=cure)
+    return frozenset() if lines.damage else frozenset(case.case for case in lines.cases)
 
 
 def _stage_run(path: Path) -> StageRun | None:

@@ -8,6 +8,8 @@ import pytest
 
 from stages.collecting import Findings
 
+_OF_PYTEST = ("skip", "skipif", "xfail")
+
 
 class SkippedAtOnce:
     """A pytest plugin for the workers of pytest-xdist, which tell the controller of every phase of a case.
@@ -25,8 +27,13 @@ class SkippedAtOnce:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Report it as its teardown would end it; before another module or class, pytest tears down what is set up."""
-        why = self._why(item) if nextitem is not None and nextitem.parent is item.parent else ""
+        """Report it as skipped, in one report.
+
+        The last case of a module or class goes pytest's way, so that what is set up is torn down; so does one with a
+        mark of pytest's own, which comes first.
+        """
+        is_last = nextitem is None or nextitem.parent is not item.parent
+        why = "" if is_last or any(map(item.get_closest_marker, _OF_PYTEST)) else self._why(item)
         if not why:
             return None
         where = (str(item.path), (item.location[1] or 0) + 1, f"Skipped: {why}")

@@ -61,7 +61,7 @@ class Session:
         self.reason = reason
         self._closed = False
         self._stimulated: list[int] | None = []
-        """First and last burst that something was put into; ``None`` after ``restore``: nobody knows."""
+        """First and last burst that something was put into; ``None`` after ``restore`` or a closed loop: unknown."""
 
     @property
     def burst_count(self) -> int:
@@ -107,7 +107,8 @@ class Session:
         kind = _record_named(record)
         checked_plan(stimulus, "stimulus")
         coming = coming_bursts(self.burst_count, bursts)
-        self._refuse_past(stimulus)
+        if bursts:
+            self._refuse_past(stimulus)
         try:
             return self._run(bursts, stimulus, kind, watch, progress)
         finally:
@@ -193,6 +194,7 @@ class Session:
             No such area.
         """
         self._check_open("closed_loop")
+        self._stimulated = None
         if areas is None:
             return self.engine.closed_loop()
         names = [areas] if isinstance(areas, str) else list(areas)
@@ -266,7 +268,7 @@ class Session:
         missing = [burst for burst in self._stimulated or () if burst not in stimulus]
         if missing:
             raise InputError(
-                f"something was put into burst {missing[0]}, which the stimulus leaves out: no replay would agree",
+                f"something was put into burst {missing[0]}, which the stimulus leaves out: a replay could not agree",
                 where="stimulus",
                 got=f"{len(stimulus)} bursts",
                 cure="Pass stimulus=, all that run and step got",
@@ -306,7 +308,8 @@ class Session:
 
     def _refuse_past(self, stimulus: StimulusPlan) -> None:
         """Refuse a stimulus that nobody would see. Runs one after the other may share one whose bursts were done."""
-        if stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count:
+        is_past = stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count
+        if is_past and any(map(_is_something, stimulus.values())):
             raise InputError(
                 f"burst {min(stimulus)} is done, and so is every burst of the stimulus",
                 where="stimulus",

@@ -154,7 +154,7 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     for one in record.judgements:
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
-    doubts, unfinished = doubts_of(record), {stage.stage for stage in record.stages if stage.problem}
+    doubts, unfinished = doubts_of(record), {one.stage for one in record.stages if one.problem and not one.ended_utc}
     goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
     later = later_goals(target for target, _ in goals)
     return tuple(

@@ -490,21 +490,29 @@ class TestGroup:
     @left
     def test_6(self): assert 0
 @left
+@pytest.mark.skipif(True, reason="no board")
 def test_7(): assert 0
+@left
+@pytest.mark.skip
+def test_8(): assert 0
+@left
+def test_9(): assert 0
 """
     pytester.makepyfile(test_a=MARK + body, test_b=MARK + body)
     lines, junit = pytester.path / "results.jsonl", pytester.path / "junit.xml"
     options = ("-n", "1", f"--bp-results={lines}", f"--junitxml={junit}")
     result = pytester.runpytest_subprocess(*QUIET[:4], "-p", "no:hypothesispytest", *options)
-    result.assert_outcomes(passed=4, skipped=12)
+    result.assert_outcomes(passed=4, skipped=14, errors=2)
     assert (pytester.path / "ended").read_text().split() == ["group", "test_a", "group", "test_b"]
     cases = {case.case.replace("::TestGroup", ""): case for case in read_lines(lines).cases}
     assert [cases[f"test_{module}.py::test_{n}"].outcome for module in "ab" for n in (1, 4)] == [Outcome.PASSED] * 4
-    skipped = [case for case in cases.values() if case.outcome is Outcome.SKIPPED]
-    assert {(one.reason, one.requirements) for one in skipped} == {
-        ("thorough plan: left to --nightly: takes long", ("BE-1",))
-    }
-    assert (len(skipped), junit.read_text(encoding="utf-8").count("left to --nightly: takes long")) == (12, 24)
+    said = [case.reason for case in cases.values() if case.outcome is Outcome.SKIPPED]
+    left = "thorough plan: left to --nightly: takes long"
+    assert sorted(said) == ["no board"] * 2 + [left] * 12
+    assert {case.requirements for case in cases.values()} == {("BE-1",)}
+    unsaid = [case.reason for case in cases.values() if case.outcome is Outcome.ERROR]
+    assert ["was skipped without a reason" in reason for reason in unsaid] == [True] * 2
+    assert junit.read_text(encoding="utf-8").count(left) == 24
 
 
 def test_a_line_cut_short_is_left_out(tmp_path: Path) -> None:

@@ -161,8 +161,10 @@ def check_tables(neurons: NeuronTable, synapses: SynapseTable) -> None:
     NetworkError
         A delay of 0 of a valid synapse; NaN in a column of the neurons that a rule reads.
     """
-    delays, none = synapses.delay_bursts, (synapses.delay_bursts == 0) & synapses.valid_mask
-    refuse_first(NetworkError, none, delays, "a delay of 0", "synapses.delay_bursts", "1...255")
+    delays = synapses.delay_bursts
+    if (delays if any(delays.strides) else delays[:1]).min(initial=1) == 0:
+        none = (delays == 0) & synapses.valid_mask
+        refuse_first(NetworkError, none, delays, "a delay of 0", "synapses.delay_bursts", "1...255")
     for name in _NUMBERS:
         column = getattr(neurons, name)
         missing = np.isnan(column if any(column.strides) else column[:1])

@@ -16,6 +16,6 @@ from suites.support.small_plan import ROOT, Checkout, no_gpu, small_checkout
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
     """Make a checkout whose stages hold the given sources, in order."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "impl"), str(ROOT)]))
-    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark",))
+    monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark",))
     monkeypatch.setattr(gating, "machine_gates", no_gpu)
     return partial(small_checkout, tmp_path / "checkout")

@@ -248,14 +248,17 @@ def test_modules_that_stand_in_for_others_are_changes(
 def test_plugins_of_pytest_on_the_path_are_changes(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One may bear the name of a plugin that the suites ask for."""
-    for name, group in (("evil", "pytest11"), ("plain", "console_scripts")):
+    """Where they bear the name of one that the suites ask for: no other is loaded."""
+    for name, plugin, group in (
+        ("evil", "benchmark", "pytest11"),
+        ("snapshots", "snapshots", "pytest11"),
+        ("plain", "benchmark", "console_scripts"),
+    ):
         about = tmp_path / "path" / f"{name}-1.dist-info"
         about.mkdir(parents=True)
-        (about / "METADATA").write_text(f"Name: {name}\nVersion: 1\n", encoding="utf-8")
-        (about / "entry_points.txt").write_text(f"[{group}]\nbenchmark = {name}\n", encoding="utf-8")
+        (about / "entry_points.txt").write_text(f"[{group}]\n{plugin} = {name}\n", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
-    assert take_environment(checkout).git_changes == (f"!! {tmp_path / 'path' / 'evil'}",)
+    assert take_environment(checkout).git_changes == (f"!! {tmp_path / 'path'}: plugin benchmark",)
 
 
 @pytest.mark.parametrize("paths", ["impl:.", ":impl", str(ROOT), ""])

@@ -19,6 +19,7 @@ from stages.provenance import note_invocation
 from stages.recovery import recover
 from stages.results import ResultLines
 from stages.run_folder import RunFolder, RunPlan, write_sealed
+from stages.sittings import note_end
 from suites.support.sample_record import sample_record
 
 pytestmark = pytest.mark.requirement("RE-1")
@@ -99,6 +100,19 @@ def test_a_stage_that_ended_stays_as_it_ended(folder: RunFolder) -> None:
     ended = StageRun("stage1", "part 1", True, "found", (), "timed out", ended_utc="2026-11-22T10:05:00Z")
     write_sealed(folder.files("stage1").done, encode(ended))
     assert recovered(folder).stages[0] == ended
+
+
+def test_a_stage_that_was_cut_off_says_that_its_results_changed(folder: RunFolder) -> None:
+    begin(folder, result("a"))
+    cut = StageRun("stage1", "part 1", True, "found", (), "timed out; continue with --resume")
+    note_end(folder.files("stage1"), cut, cut_off=True)
+    assert recovered(folder).stages[0] == cut
+    with folder.files("stage1").results.open("a", encoding="utf-8") as results:
+        results.write("\n")
+    assert (
+        recovered(folder).stages[0].problem
+        == f"results.jsonl changed after the stage ended or was cut off; {cut.problem}"
+    )
 
 
 def test_a_finished_record_is_kept_and_another_replaced(folder: RunFolder) -> None:

@@ -115,7 +115,7 @@ def test_a_death_after_the_last_case_is_found_and_loses_nothing(
     """As the interpreter ends, of the stage's process or of one of those in which its cases run side by side."""
     root, stages = checkout(MARK + DIES_AT_EXIT, GOOD)
     if side_by_side:
-        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
         monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     stages = tuple(replace(stage, side_by_side=side_by_side) for stage in stages)
     code, folder, record = run((root, stages))

@@ -17,7 +17,7 @@ from reports.values.serialise import encode
 from stages import pytest_command
 from stages.command import TO_BE_CONTINUED, main
 from stages.provenance import note_invocation, read_invocations
-from stages.results import ResultLines, read_lines
+from stages.results import ResultLines, read_lines, reopen
 from stages.run_folder import RunFolder, write_sealed
 from stages.runner import stage_cases
 from stages.sittings import Earlier, FoundMachine, go_on, note_end, refuse_to_mix
@@ -131,7 +131,7 @@ def test_damaged_results_are_not_kept(folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("outcome", [Outcome.PASSED, Outcome.FAILED])
-def test_results_that_are_not_those_of_the_sitting_are_not_kept(folder: RunFolder, outcome: Outcome) -> None:
+def test_results_that_are_not_those_of_the_sitting_are_refused(folder: RunFolder, outcome: Outcome) -> None:
     files = folder.files("stage6")
     files.results.unlink()
     for name in ("a", "b"):
@@ -142,7 +142,25 @@ def test_results_that_are_not_those_of_the_sitting_are_not_kept(folder: RunFolde
             note_end(files, sample_record(faults=False).stages[0], cut_off=True)
             assert go_on(files).cases == frozenset("a")
             note_end(files, sample_record(faults=False).stages[0], cut_off=True)
-    assert go_on(files) == Earlier()
+    with pytest.raises(
+        InputError, match=r"results.jsonl changed after .* cut off.*delete .*stage6 to run the stage anew"
+    ):
+        go_on(files)
+
+
+def test_a_sitting_that_is_killed_at_once_loses_nothing(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after it has opened the results again, before it has written anything else."""
+    files = folder.files("stage6")
+    note_end(files, sample_record(faults=False).stages[0], cut_off=True)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("stages.sittings.reopen", lambda *given: (reopen(*given), killed()))
+        with pytest.raises(KeyboardInterrupt):
+            go_on(files)
+    assert go_on(files).cases == frozenset("a")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +204,7 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
 ) -> None:
     """With cases side by side too: those that have begun end, the others run in the next sitting, each once."""
     if workers > 1:
-        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
         monkeypatch.setattr(pytest_command, "_spread", lambda _: ["-n", "2", "--dist", "loadgroup"])
     root, plan = checkout(SLOW if workers == 1 else SLOW.replace("test_a()", "test_a(late)"), GOOD)
     plan = tuple(replace(stage, side_by_side=workers > 1) for stage in plan)

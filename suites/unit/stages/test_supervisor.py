@@ -170,7 +170,7 @@ def test_a_worker_that_dies_loses_its_case_and_stalls_nothing(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of cases that run side by side: the others are run by the workers that are left."""
-    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
     monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     many = "@pytest.mark.parametrize('n', range(6))\ndef test_{0}(n): time.sleep(0.1)\n"
     dies = "def test_dies(): os.kill(os.getpid(), 9)\n"

@@ -65,7 +65,7 @@ def test_a_case_that_hangs_in_c_code_is_ended_and_the_others_run(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, side_by_side: bool
 ) -> None:
     if side_by_side:
-        monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+        monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
         monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "2", "--dist", "loadgroup"])
     code, record = run_limited(checkout, f"def test_hangs(): {IN_C_CODE}\n", side_by_side=side_by_side)
     assert code == ExitCode.UNDECIDED

@@ -32,7 +32,7 @@ def test_third(): pass
 def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_then_runs_the_others_alone(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, gate: str, worker: str
 ) -> None:
-    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
     monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
     source = GATED.replace("WORKER", repr(worker)).replace("'none'", repr(gate))
     root, (stage,) = checkout(source, gates=(gate,))
@@ -53,7 +53,7 @@ def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_the
 def test_a_stage_whose_other_cases_have_results_goes_on_with_those_of_its_gate(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pytest_command, "_PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
     monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
     gated = "@pytest.mark.gate('none')\n"
     slow, timed = f"{gated}def test_slow(): time.sleep(4)\n", f"{gated}def test_timed(): pass\n"
