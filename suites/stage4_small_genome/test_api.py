@@ -393,6 +393,21 @@ def test_a_stimulus_for_bursts_that_are_done_is_refused() -> None:
         assert engine.burst_count == 15
 
 
+def test_a_stimulus_that_is_past_is_passed_over_where_that_says_nothing() -> None:
+    """One that puts nothing in, a run of no bursts, and input of a closed loop, which nobody keeps account of."""
+    drive = {2: bp.Stimulus(forced=np.array([0], np.uint32))}
+    with opened(chain()) as engine:
+        engine.run(5, {2: bp.Stimulus()})
+        engine.run(5, {2: bp.Stimulus()})
+        engine.run(0, drive)
+        with pytest.raises(InputError, match="burst 2 is done"):
+            engine.run(1, drive)
+        with engine.closed_loop() as loop:
+            loop.step(forced=np.array([0], np.uint32))
+        engine.run(5, drive)
+        assert engine.burst_count == 16
+
+
 def test_every_engine_closes_at_the_end_of_its_block(monkeypatch: pytest.MonkeyPatch) -> None:
     from burstproof.engine.options import EngineOptions
     from burstproof.engine.registry import create_sharded, engine_factory
