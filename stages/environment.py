@@ -109,7 +109,7 @@ def _is_blob(path: Path, digest: str) -> bool:
 
 
 def _hidden(root: Path) -> list[str]:
-    """What ``git status`` keeps to itself: ignored modules where tracked ones lie, another folder that it looks at."""
+    """What ``git status`` does not say: ignored modules among tracked ones, and that git looks at another folder."""
     listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
     folders = [name for name in listed if name[0] not in ".?"]
     own = (":(glob)*", ":(glob)*/__init__.*")

@@ -1,4 +1,4 @@
-"""Cases that do not run here, reported by a worker in one word: setting up and tearing down cost more than they do."""
+"""Cases that do not run here: a worker sends one report of each, and sets nothing up and tears nothing down."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Session:
         self.reason = reason
         self._closed = False
         self._stimulated: list[int] | None = []
-        """First and last burst that something was put into; ``None`` after ``restore`` or a closed loop: unknown."""
+        """First and last burst with a stimulus; ``None``, unknown, after ``restore`` or a closed loop."""
 
     @property
     def burst_count(self) -> int:
@@ -307,7 +307,7 @@ class Session:
             raise InputError("the engine is closed", where=where, cure="Open another one")
 
     def _refuse_past(self, stimulus: StimulusPlan) -> None:
-        """Refuse a stimulus that nobody would see. Runs one after the other may share one whose bursts were done."""
+        """Refuse a stimulus without a burst to come. Runs that follow each other may share one that an earlier run saw."""
         is_past = stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count
         if is_past and any(map(_is_something, stimulus.values())):
             raise InputError(
@@ -319,7 +319,7 @@ class Session:
             )
 
     def _note(self, stimulus: StimulusPlan, bursts: range) -> None:
-        """Keep which of the ``bursts``, which were done, something was put into."""
+        """Keep the first and the last burst with a stimulus; ``bursts`` are those just done."""
         if self._stimulated is not None:
             got = [burst for burst in planned(stimulus, bursts) if _is_something(stimulus[burst])]
             seen = sorted([*self._stimulated, *got])

@@ -345,7 +345,7 @@ def lists_kept(variant: Variant) -> int:
 
 
 def can_be_recalled(longest_row: int, delay: int) -> bool:
-    """Whether lists of rows no longer than that can be read again in each burst up to the largest ``delay``."""
+    """Whether each burst can read the fired lists of the last ``delay`` bursts again: rows are short, delays few."""
     return longest_row <= LONG_ROW and delay <= MOST_RECALLED
 
 
