@@ -307,7 +307,7 @@ class Session:
             raise InputError("the engine is closed", where=where, cure="Open another one")
 
     def _refuse_past(self, stimulus: StimulusPlan) -> None:
-        """Refuse a stimulus without a burst to come. Runs that follow each other may share one that an earlier run saw."""
+        """Refuse a stimulus without a burst to come. Runs in a row may share one that an earlier run saw."""
         is_past = stimulus and self._stimulated == [] and max(stimulus) <= self.burst_count
         if is_past and any(map(_is_something, stimulus.values())):
             raise InputError(
