@@ -34,7 +34,7 @@ CASES = [
     pytest.param(
         NEURONS,
         with_every_feature,
-        SETTLED,
+        (SETTLED, SETTLED),
         {"features": "neurons"},
         id="neurons",
         marks=pytest.mark.measures("burst.features_over", features="neurons", **ON_CORE, **NEURONS.conditions),
@@ -43,7 +43,7 @@ CASES = [
         pytest.param(
             MEMORIES,
             lambda network, associative=associative: with_memories(network, LIVE, associative),
-            LIVE + SETTLED,
+            (SETTLED, LIVE + SETTLED),
             {"live": LIVE, "associative": associative},
             id="memories with associations" if associative else "memories",
             marks=pytest.mark.measures(
@@ -57,7 +57,7 @@ CASES = [
 
 @pytest.mark.parametrize(("row", "make", "settled", "own"), CASES)
 def test_features_on_one_core(
-    row: Row, make: Callable[[Network], Network], settled: int, own: dict[str, object], measure: Measure
+    row: Row, make: Callable[[Network], Network], settled: tuple[int, int], own: dict[str, object], measure: Measure
 ) -> None:
     """Against the network without them: in proportion to the firings, or what memories add to a burst."""
     network = row.network()

@@ -63,7 +63,7 @@ def test_features_of_neurons(card: Card, measure: Measure) -> None:
         plain = stack.enter_context(CudaEngine.create(network, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(featured_network, EngineOptions()))
         judges = _judges(stack, network, featured_network)
-        result = compare(plain, featured, judges, NEURONS.start, NEURONS.checked_bursts, SETTLED)
+        result = compare(plain, featured, judges, NEURONS.start, NEURONS.checked_bursts, (SETTLED, SETTLED))
     _held(result, NEURONS)
     conditions = _conditions(NEURONS, card) | {"features": "neurons"}
     ratios = result.ratios
@@ -96,7 +96,8 @@ def test_memories(record: Record, associative: bool, card: Card, measure: Measur
         judges, first = _judges(stack, network, remembering), featured.state()
         featured.run(PAYS, record=Record.NONE)
         featured.restore(first)
-        result = compare(plain, featured, judges, MEMORIES.start, MEMORIES.checked_bursts, LIVE + SETTLED, record)
+        settled = SETTLED, LIVE + SETTLED
+        result = compare(plain, featured, judges, MEMORIES.start, MEMORIES.checked_bursts, settled, record)
         state = featured.state().features
         assert state is not None
         live = len(state.memory.ids)
@@ -118,7 +119,7 @@ def test_rules_with_factors(card: Card, measure: Measure) -> None:
         plain = stack.enter_context(CudaEngine.create(without, EngineOptions()))
         featured = stack.enter_context(CudaEngine.create(network, EngineOptions()))
         judges = _judges(stack, without, network)
-        result = compare(plain, featured, judges, RULES.start, RULES.checked_bursts, SETTLED)
+        result = compare(plain, featured, judges, RULES.start, RULES.checked_bursts, (SETTLED, SETTLED))
     _held(result, RULES)
     conditions = _conditions(RULES, card) | {"features": "transmission"}
     ratios = result.ratios

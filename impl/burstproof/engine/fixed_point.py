@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +20,10 @@ if TYPE_CHECKING:
     from burstproof.network.model import Network
     from burstproof.network.plasticity import PlasticMapping
 
-_CHUNK = 1 << 22
+_COUNTED = 1 << 22
+"""Synapses that a histogram over all neurons is made for at a time."""
+_CACHED = 1 << 16
+"""Synapses whose arrays stay in a core's cache."""
 _FRACTIONAL_STIMULUS_K = 30
 _LEARNING_K = range(36, 19, -1)
 """Scales of networks whose contributions are not known beforehand, the finest first."""
@@ -27,6 +32,12 @@ MOST_NEW_SYNAPSES = 1 << 16
 """Synapses onto one neuron that may appear while a network runs; beyond that an engine stops with an error."""
 
 _SUM_32, _SUM_64 = 2.0**31, 2.0**62
+
+
+def spans(first: int, last: int, length: int = _CACHED) -> Iterator[slice]:
+    """Consecutive slices of ``length`` items from ``first`` to ``last``; the last one may be shorter."""
+    for start in range(first, last, length):
+        yield slice(start, min(start + length, last))
 
 
 def outgoing_counts(network: Network) -> npt.NDArray[np.int64]:
@@ -109,18 +120,30 @@ class ContributionSurvey:
     in_degree: int
 
 
+_SURVEYS: WeakKeyDictionary[Network, ContributionSurvey] = WeakKeyDictionary()
+
+
 def _survey(network: Network) -> ContributionSurvey:
+    """The survey of ``network``, which every engine over it asks for."""
+    if network not in _SURVEYS:
+        _SURVEYS[network] = _survey_of(network)
+    return _SURVEYS[network]
+
+
+def _survey_of(network: Network) -> ContributionSurvey:
     divisors = division(network)
     totals = np.zeros(network.neuron_count, np.float64)
     degrees = np.zeros(network.neuron_count, np.int64)
     synapses, digits = network.synapses, 0
-    for start in range(0, network.synapse_count, _CHUNK):
-        rows = slice(start, min(start + _CHUNK, network.synapse_count))
-        values = static_contributions(network, rows, divisors)
-        digits = fraction_digits(values, digits)
-        targets = synapses.target_neurons[rows]
-        totals += np.bincount(targets, weights=np.abs(values), minlength=network.neuron_count)
-        degrees += np.bincount(targets[synapses.valid_mask[rows]], minlength=network.neuron_count)
+    for block in spans(0, network.synapse_count, _COUNTED):
+        magnitudes = np.empty(block.stop - block.start, np.float32)
+        for part in spans(block.start, block.stop):
+            values = static_contributions(network, part, divisors)
+            digits = fraction_digits(values, digits)
+            np.abs(values, out=magnitudes[part.start - block.start : part.stop - block.start])
+        targets = synapses.target_neurons[block]
+        totals += np.bincount(targets, weights=magnitudes, minlength=network.neuron_count)
+        degrees += np.bincount(targets[synapses.valid_mask[block]], minlength=network.neuron_count)
     room = MOST_NEW_SYNAPSES if synapses_appear(network.features) else 0
     return ContributionSurvey(float(totals.max(initial=0.0)), digits, int(degrees.max(initial=0)) + room)
 

@@ -20,7 +20,7 @@ from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.support import NOTHING, Section, refuse_features
 from burstproof.engine.features.synapses import associated, degeneration, transmitting
 from burstproof.engine.features.tables import decay_of
-from burstproof.engine.fixed_point import division, static_contributions
+from burstproof.engine.fixed_point import division, spans, static_contributions
 from burstproof.engine.options import EngineOptions
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable
@@ -347,8 +347,7 @@ def _static_rows(
     pieces: list[npt.NDArray[Any]] = []
     clamped = np.zeros(network.neuron_count, np.bool_)
     smallest = 1
-    for start in range(0, network.synapse_count, _CHUNK):
-        part = slice(start, min(start + _CHUNK, network.synapse_count))
+    for part in spans(0, network.synapse_count):
         integers, any_clamped = fixed_point.quantise(static_contributions(network, part, divisors))
         chosen = slice(None) if mask is None else mask[part]
         if any_clamped:

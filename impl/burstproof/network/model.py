@@ -202,11 +202,11 @@ class Network:
     def row_order(self) -> RowOrder:
         """The synapses grouped by source."""
         source = self.synapses.source_neurons
-        counts = np.bincount(source, minlength=self.neuron_count)
-        offsets = np.zeros(self.neuron_count + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        grouped = bool(np.all(source[1:] >= source[:-1]))
-        return RowOrder(offsets, None if grouped else np.argsort(source, kind="stable"))
+        neurons = np.arange(self.neuron_count + 1, dtype=source.dtype)
+        if bool(np.all(source[1:] >= source[:-1])):
+            return RowOrder(np.searchsorted(source, neurons), None)
+        order = np.argsort(source, kind="stable")
+        return RowOrder(np.searchsorted(source, neurons, sorter=order), order)
 
     @property
     def flags_registered(self) -> bool:

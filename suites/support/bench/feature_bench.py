@@ -65,12 +65,12 @@ def compare(
     judges: tuple[Engine, Engine],
     start: StimulusPlan,
     checked: int,
-    settled: int,
+    settled: tuple[int, int],
     record: Record = Record.NONE,
 ) -> Compared:
     """Check both against their ``judges`` for ``checked`` bursts, let both settle, time in turns, and check again.
 
-    What is timed are runs that ``record`` so much.
+    ``settled`` are the bursts that each takes to settle. What is timed are runs that ``record`` so much.
     """
     engines = plain, featured
     for judge, engine in zip(judges, engines, strict=True):
@@ -78,9 +78,9 @@ def compare(
         if problems:
             return Compared(problems)
     lengths = []
-    for judge, engine in zip(judges, engines, strict=True):
+    for judge, engine, bursts in zip(judges, engines, settled, strict=True):
         for one in (judge, engine):
-            one.run(settled, record=Record.NONE)
+            one.run(bursts, record=Record.NONE)
         problems = tuple(f"settled: {name}" for name in judge.state().differences(engine.state()))
         if problems:
             return Compared(problems)

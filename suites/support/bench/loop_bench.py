@@ -15,6 +15,7 @@ from burstproof.engine.state import Record, Stimulus
 from suites.support.bench.rows import Row
 from suites.support.bench.steady import Rule, Timed, Watch, time_steadily
 from suites.support.bench.timers import clock, waits
+from suites.support.parity.large import slim
 
 CALLS = 100_000
 _BLOCK = 1000
@@ -87,7 +88,7 @@ def _differ(judge: Engine, engine: Engine, stimuli: Sequence[Stimulus], calls: i
             given = stimuli[place % len(stimuli)]
             if not np.array_equal(judge.step(given).fired_ids, loop.step(given.ids, given.amounts)):
                 found.append(f"the list of call {place}")
-    return (*found, *judge.state().differences(engine.state()))
+    return (*found, *slim(judge.state()).differences(slim(engine.state())))
 
 
 def _timed(
@@ -122,4 +123,4 @@ def _done_again(again: Engine, engine: Engine, stimuli: Sequence[Stimulus], coun
         if not np.array_equal(fired, counts[some.start : some.stop]):
             found.append(f"what fired in calls {some.start} to {some.stop - 1}")
         done = some.stop
-    return (*found, *again.state().differences(engine.state()))
+    return (*found, *slim(again.state()).differences(slim(engine.state())))

@@ -25,7 +25,7 @@ _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _IN_PLACE = 0.8
 _MOST_MEMORY = 1.5
 _LONGEST = (1 << 16) - 1
-_SOURCES_AT_ONCE = 1 << 18
+_SOURCES_AT_ONCE = 1 << 13
 _BYTES_OF_SOURCE = 10
 _BYTES_OF_ENTRY = 4
 
@@ -76,20 +76,23 @@ def pad_rows(rows: StaticRows, contributions: npt.NDArray[np.integer], words: in
     counts = np.diff(rows.offsets).astype(np.int64)
     sources = len(counts)
     table = np.zeros(table_words(row_lengths(rows.offsets), words), np.uint32)
-    table[: sources * words : words] = counts.astype(np.uint32) | (contributions.astype(np.int64) << 16).astype(
-        np.uint32
-    )
+    in_place = table[: sources * words].reshape(sources, words)
+    in_place[:, 0] = counts.astype(np.uint32) | (contributions.astype(np.int64) << 16).astype(np.uint32)
     long_rows = counts >= words
     inside = np.where(long_rows, words - HEADER_AND_LINK, counts)
     units = -(-(counts - inside) // UNIT)
     starts = sources * words // UNIT + np.cumsum(units) - units
-    table[np.flatnonzero(long_rows) * words + words - 2] = starts[long_rows]
+    in_place[long_rows, words - 2] = starts[long_rows]
+    columns = np.arange(words - 1)
     for first in range(0, sources, _SOURCES_AT_ONCE):
-        some = slice(first, first + _SOURCES_AT_ONCE)
-        begin, end = int(rows.offsets[first]), int(rows.offsets[min(first + _SOURCES_AT_ONCE, sources)])
-        item = np.arange(begin, end) - np.repeat(rows.offsets[:-1][some].astype(np.int64), counts[some])
-        rest = item - np.repeat(inside[some], counts[some])
-        row = np.repeat(np.arange(first, first + len(counts[some])) * words, counts[some])
-        place = np.where(rest < 0, row + 1 + item, np.repeat(starts[some], counts[some]) * UNIT + rest)
-        table[place] = rows.targets[begin:end]
+        some = slice(first, min(first + _SOURCES_AT_ONCE, sources))
+        begin, end = int(rows.offsets[some.start]), int(rows.offsets[some.stop])
+        targets = rows.targets[begin:end]
+        if long_rows[some].any():
+            item = np.arange(begin, end) - np.repeat(rows.offsets[some].astype(np.int64), counts[some])
+            rest = np.flatnonzero(item >= np.repeat(inside[some], counts[some]))
+            shifts = np.repeat(starts[some] * UNIT - inside[some], counts[some])
+            table[(item + shifts)[rest]] = targets[rest]
+            targets = np.delete(targets, rest)
+        in_place[some, 1:][columns < inside[some, None]] = targets
     return table.view(np.uint64)
