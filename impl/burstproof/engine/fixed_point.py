@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.features.synapses import degeneration, transmitting
+from burstproof.engine.spans import on_spans, spans
 from burstproof.errors import NetworkError
 from burstproof.network.fixed_point import UNBOUNDED, FixedPoint
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _COUNTED = 1 << 22
 """Synapses that a histogram over all neurons is made for at a time."""
-_CACHED = 1 << 16
-"""Synapses whose arrays stay in a core's cache."""
 _FRACTIONAL_STIMULUS_K = 30
 _LEARNING_K = range(36, 19, -1)
 """Scales of networks whose contributions are not known beforehand, the finest first."""
@@ -32,12 +30,6 @@ MOST_NEW_SYNAPSES = 1 << 16
 """Synapses onto one neuron that may appear while a network runs; beyond that an engine stops with an error."""
 
 _SUM_32, _SUM_64 = 2.0**31, 2.0**62
-
-
-def spans(first: int, last: int, length: int = _CACHED) -> Iterator[slice]:
-    """Consecutive slices of ``length`` items from ``first`` to ``last``; the last one may be shorter."""
-    for start in range(first, last, length):
-        yield slice(start, min(start + length, last))
 
 
 def outgoing_counts(network: Network) -> npt.NDArray[np.int64]:
@@ -130,17 +122,27 @@ def _survey(network: Network) -> ContributionSurvey:
     return _SURVEYS[network]
 
 
+def _magnitudes(
+    network: Network, block: slice, divisors: npt.NDArray[np.float32] | None, known: int
+) -> tuple[npt.NDArray[np.float32], int]:
+    """Magnitudes of the contributions of the synapses in ``block``, and ``fraction_digits`` of them."""
+    magnitudes = np.empty(block.stop - block.start, np.float32)
+
+    def survey(part: slice) -> int:
+        values = static_contributions(network, part, divisors)
+        np.abs(values, out=magnitudes[part.start - block.start : part.stop - block.start])
+        return fraction_digits(values, known)
+
+    return magnitudes, max(on_spans(block.start, block.stop, survey))
+
+
 def _survey_of(network: Network) -> ContributionSurvey:
     divisors = division(network)
     totals = np.zeros(network.neuron_count, np.float64)
     degrees = np.zeros(network.neuron_count, np.int64)
     synapses, digits = network.synapses, 0
     for block in spans(0, network.synapse_count, _COUNTED):
-        magnitudes = np.empty(block.stop - block.start, np.float32)
-        for part in spans(block.start, block.stop):
-            values = static_contributions(network, part, divisors)
-            digits = fraction_digits(values, digits)
-            np.abs(values, out=magnitudes[part.start - block.start : part.stop - block.start])
+        magnitudes, digits = _magnitudes(network, block, divisors, digits)
         targets = synapses.target_neurons[block]
         totals += np.bincount(targets, weights=magnitudes, minlength=network.neuron_count)
         degrees += np.bincount(targets[synapses.valid_mask[block]], minlength=network.neuron_count)

@@ -20,8 +20,9 @@ from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.support import NOTHING, Section, refuse_features
 from burstproof.engine.features.synapses import associated, degeneration, transmitting
 from burstproof.engine.features.tables import decay_of
-from burstproof.engine.fixed_point import division, spans, static_contributions
+from burstproof.engine.fixed_point import division, static_contributions
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.spans import on_spans
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network, NeuronTable
 from burstproof.network.plasticity import steps
@@ -344,19 +345,21 @@ def _static_rows(
     """The static rows, and whether a sum of their contributions can be 0."""
     synapses = network.synapses
     offsets, rows = _grouped(network, mask)
-    pieces: list[npt.NDArray[Any]] = []
     clamped = np.zeros(network.neuron_count, np.bool_)
-    smallest = 1
-    for part in spans(0, network.synapse_count):
+
+    def pack(part: slice) -> tuple[npt.NDArray[Any], int]:
         integers, any_clamped = fixed_point.quantise(static_contributions(network, part, divisors))
         chosen = slice(None) if mask is None else mask[part]
         if any_clamped:
             outside = np.abs(integers) >= fixed_point.clamp
             clamped[synapses.source_neurons[part][chosen][outside[chosen]]] = True
         np.negative(integers, out=integers, where=synapses.types[part] != 0)
-        smallest = min(smallest, int(integers[chosen].min(initial=1)))
-        pieces.append(integers.astype(_narrowest(int(np.abs(integers[chosen]).max(initial=0)))))
-    contributions = np.concatenate(pieces) if pieces else np.empty(0, np.int16)
+        kept = integers[chosen]
+        return integers.astype(_narrowest(int(np.abs(kept).max(initial=0)))), int(kept.min(initial=1))
+
+    packed = on_spans(0, network.synapse_count, pack)
+    contributions = np.concatenate([piece for piece, _ in packed]) if packed else np.empty(0, np.int16)
+    smallest = min((least for _, least in packed), default=1)
     static = StaticRows(
         offsets,
         _taken(synapses.target_neurons, rows),

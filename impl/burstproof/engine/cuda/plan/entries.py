@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.layout import StaticRows
+from burstproof.engine.spans import on_spans
 
 WORD_BITS = 32
 PLACE_BITS = 16
@@ -20,7 +21,6 @@ LARGEST_PALETTE = 1 << 12
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: no load of a contribution waits for that of its entry."""
 _PROBE = 1 << 16
-_CHUNK = 1 << 22
 
 
 def target_bits(neurons: int) -> int:
@@ -46,12 +46,14 @@ def indexed_beside(target: int, entries: int) -> bool:
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
     """The distinct ``contributions`` in ascending order; none where there are more than ``LARGEST_PALETTE``."""
     known = np.unique(contributions[:_PROBE])
-    for start in range(_PROBE, len(contributions), _CHUNK):
-        if len(known) > LARGEST_PALETTE:
-            break
-        chunk = contributions[start : start + _CHUNK]
-        places = np.minimum(np.searchsorted(known, chunk), len(known) - 1)
-        known = np.union1d(known, chunk[known[places] != chunk])
+    if len(known) <= LARGEST_PALETTE:
+
+        def others(part: slice) -> npt.NDArray[np.signedinteger]:
+            some = contributions[part]
+            places = np.minimum(np.searchsorted(known, some), len(known) - 1)
+            return np.unique(some[known[places] != some])
+
+        known = np.unique(np.concatenate([known, *on_spans(_PROBE, len(contributions), others)]))
     return known if len(known) <= LARGEST_PALETTE else known[:0]
 
 
@@ -60,20 +62,24 @@ def places_in(
 ) -> npt.NDArray[np.uint16]:
     """The places (P,) of ``contributions`` in the ``palette``, which has all of them."""
     places = np.empty(len(contributions), np.uint16)
-    for start in range(0, len(places), _CHUNK):
-        part = slice(start, start + _CHUNK)
+
+    def find(part: slice) -> None:
         places[part] = np.searchsorted(palette, contributions[part])
+
+    on_spans(0, len(places), find)
     return places
 
 
 def entry_words(rows: StaticRows, target: int, palette: npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:
     """The entries of ``rows`` (P,) as words of ``target`` bits of target and a contribution, or its place."""
     words = np.empty(len(rows.targets), np.int32)
-    for start in range(0, len(words), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        chunk = rows.contributions[part]
-        high = (chunk if palette is None else places_in(palette, chunk)).astype(np.int64)
-        words[part] = ((high << target) | rows.targets[part]).astype(np.int32)
+
+    def join(part: slice) -> None:
+        some = rows.contributions[part]
+        high = some if palette is None else np.searchsorted(palette, some)
+        words[part] = ((high.astype(np.int64) << target) | rows.targets[part]).astype(np.int32)
+
+    on_spans(0, len(words), join)
     return words
 
 

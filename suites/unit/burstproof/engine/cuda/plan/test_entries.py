@@ -18,7 +18,7 @@ def rows(contributions: np.ndarray, neurons: int) -> StaticRows:
 
 @pytest.mark.parametrize("palette", [False, True], ids=["beside", "palette"])
 def test_words_say_target_and_contribution(palette: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "_CHUNK", 64)
+    monkeypatch.setattr("burstproof.engine.spans._CACHED", 64)
     neurons = 1 << 20
     largest = 2047 * 1000 if palette else 2047
     values = np.arange(-2047, 2048, dtype=np.int32) * (1000 if palette else 1)
@@ -33,7 +33,7 @@ def test_words_say_target_and_contribution(palette: bool, monkeypatch: pytest.Mo
 
 
 def test_places_say_which_contribution(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "_CHUNK", 64)
+    monkeypatch.setattr("burstproof.engine.spans._CACHED", 64)
     contributions = np.random.default_rng(2).integers(-2047, 2048, 5000) * 10**9
     table = entries.palette_of(contributions)
     places = entries.places_in(table, contributions)
@@ -43,7 +43,7 @@ def test_places_say_which_contribution(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_palette_has_every_contribution_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "_PROBE", 7)
-    monkeypatch.setattr(entries, "_CHUNK", 100)
+    monkeypatch.setattr("burstproof.engine.spans._CACHED", 100)
     most = np.arange(-2048, 2048, dtype=np.int64) * 1000
     assert (entries.palette_of(np.repeat(most, 2)[::-1]) == most).all()
     assert not len(entries.palette_of(np.append(most, 1)))
