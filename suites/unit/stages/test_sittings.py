@@ -247,12 +247,12 @@ def test_a_stage_beyond_its_limit_goes_on_with_what_is_left(checkout: Checkout) 
 @pytest.mark.thorough("starts runs of its own: seconds each")
 def test_a_case_that_could_outlast_its_stage_waits_for_the_next_sitting(checkout: Checkout) -> None:
     """It runs first then; a case that a gate skips takes no time, whatever limit it states. The nightly plan only."""
-    skipped = "@pytest.mark.gate('gpu')\n@pytest.mark.time_limit(18)\ndef test_c(): pass\n"
-    slow = "def test_a(): time.sleep(4)\n@pytest.mark.time_limit(18)\ndef test_b(): pass\n"
-    root, plan = checkout(COUNTED + slow + skipped, limit_s=20.0)
+    skipped = "@pytest.mark.gate('gpu')\n@pytest.mark.time_limit(52)\ndef test_c(): pass\n"
+    slow = "def test_a(): time.sleep(9)\n@pytest.mark.time_limit(52)\ndef test_b(): pass\n"
+    root, plan = checkout(COUNTED + slow + skipped, limit_s=60.0)
     code, folder, record = run((root, plan), "--nightly", "--gpu-free")
     assert code == TO_BE_CONTINUED
-    said = "the time of the stage (20 s) was over: 2 of 3 cases have a result; continue with --resume"
+    said = "the time of the stage (60 s) was over: 2 of 3 cases have a result; continue with --resume"
     assert record.stages[0].problem == said
     code, _, record = run((root, plan), "--resume", str(folder))
     assert code == ExitCode.PASS
