@@ -7,6 +7,7 @@ do not fit beside a target either, they are a column of 16 bits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,25 +47,55 @@ def indexed_beside(target: int, entries: int) -> bool:
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
     """The distinct ``contributions`` in ascending order; none where there are more than ``LARGEST_PALETTE``."""
     known = np.unique(contributions[:_PROBE])
-    if len(known) <= LARGEST_PALETTE:
+    if 0 < len(known) <= LARGEST_PALETTE:
+        lookup = _Lookup.of(known)
 
         def others(part: slice) -> npt.NDArray[np.signedinteger]:
             some = contributions[part]
-            places = np.minimum(np.searchsorted(known, some), len(known) - 1)
-            return np.unique(some[known[places] != some])
+            return np.unique(some[known[lookup.places(some)] != some])
 
         known = np.unique(np.concatenate([known, *on_spans(_PROBE, len(contributions), others)]))
     return known if len(known) <= LARGEST_PALETTE else known[:0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Lookup:
+    """Where values are in a palette, by multiplicative hashing without collisions: no search, which takes ten times.
+
+    Source: D. E. Knuth, The Art of Computer Programming 3, section 6.4; the factor is found by trial.
+    """
+
+    factor: np.uint64
+    shift: np.uint64
+    table: npt.NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, palette: npt.NDArray[np.signedinteger]) -> _Lookup:
+        """The lookup for ``palette`` (P,), P > 0; a factor fits more often than not, since the table has P^2 places."""
+        draw, values = np.random.default_rng(0), palette.astype(np.uint64)
+        shift = np.uint64(64 - max(1, 2 * (len(palette) - 1).bit_length()))
+        hashes = values[:0]
+        while len(np.unique(hashes)) < len(palette):
+            factor = draw.integers(1 << 64, dtype=np.uint64) | np.uint64(1)
+            hashes = values * factor >> shift
+        table = np.zeros(1 << 64 - int(shift), np.uint16)
+        table[hashes] = np.arange(len(palette))
+        return cls(factor, shift, table)
+
+    def places(self, values: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.uint16]:
+        """The places of ``values`` (any shape) in the palette; those of others are any."""
+        found: npt.NDArray[np.uint16] = self.table[values.astype(np.uint64) * self.factor >> self.shift]
+        return found
 
 
 def places_in(
     palette: npt.NDArray[np.signedinteger], contributions: npt.NDArray[np.signedinteger]
 ) -> npt.NDArray[np.uint16]:
     """The places (P,) of ``contributions`` in the ``palette``, which has all of them."""
-    places = np.empty(len(contributions), np.uint16)
+    lookup, places = _Lookup.of(palette), np.empty(len(contributions), np.uint16)
 
     def find(part: slice) -> None:
-        places[part] = np.searchsorted(palette, contributions[part])
+        places[part] = lookup.places(contributions[part])
 
     on_spans(0, len(places), find)
     return places
@@ -73,10 +104,11 @@ def places_in(
 def entry_words(rows: StaticRows, target: int, palette: npt.NDArray[Any] | None) -> npt.NDArray[np.int32]:
     """The entries of ``rows`` (P,) as words of ``target`` bits of target and a contribution, or its place."""
     words = np.empty(len(rows.targets), np.int32)
+    lookup = None if palette is None else _Lookup.of(palette)
 
     def join(part: slice) -> None:
         some = rows.contributions[part]
-        high = some if palette is None else np.searchsorted(palette, some)
+        high = some if lookup is None else lookup.places(some)
         words[part] = ((high.astype(np.int64) << target) | rows.targets[part]).astype(np.int32)
 
     on_spans(0, len(words), join)
