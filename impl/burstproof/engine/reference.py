@@ -135,8 +135,8 @@ class ReferenceEngine(ReferenceState, Engine):
 
     # Section 3 -------------------------------------------------------------------------------------------------
 
-    def _finite_limit(self) -> npt.NDArray[np.bool_]:
-        limits = self.neurons.consecutive_fire_limits
+    def _finite_limit(self, neurons: Ids) -> npt.NDArray[np.bool_]:
+        limits = self.neurons.consecutive_fire_limits[neurons]
         return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
     def _ticking(self, refractory: npt.NDArray[np.bool_], in_fcl: npt.NDArray[np.bool_], forced: Ids) -> Ids:
@@ -152,7 +152,7 @@ class ReferenceEngine(ReferenceState, Engine):
         self.rc[neurons] -= 1
         ended = neurons[self.rc[neurons] == 0]
         limit = self.neurons.consecutive_fire_limits
-        self.cc[ended[self._finite_limit()[ended] & (self.cc[ended] >= limit[ended])]] = 0
+        self.cc[ended[self._finite_limit(ended) & (self.cc[ended] >= limit[ended])]] = 0
 
     def _dynamics(self, candidates: Ids, x: Floats, batch: bool) -> tuple[Ids, Floats]:
         """Section 3 for all candidates that rule 1 does not block.
@@ -190,11 +190,11 @@ class ReferenceEngine(ReferenceState, Engine):
     def _exhausted(self, candidates: Ids) -> npt.NDArray[np.bool_]:
         """Rule 3: the consecutive-fire limit is reached; one that is not finite acts like 65535."""
         limits = self.neurons.consecutive_fire_limits[candidates]
-        return self.cc[candidates] >= np.where(self._finite_limit()[candidates], limits, UNLIMITED_FIRES)
+        return self.cc[candidates] >= np.where(self._finite_limit(candidates), limits, UNLIMITED_FIRES)
 
     def _block(self, blocked: Ids, batch: bool) -> None:
         """Rule 3: the count restarts, v stays; the batch path leaks or zeroes, and keeps a count of 65535."""
-        self.cc[blocked[self._finite_limit()[blocked]] if batch else blocked] = 0
+        self.cc[blocked[self._finite_limit(blocked)] if batch else blocked] = 0
         if batch:
             zeroes = self.options.profile.batch_ignores_limit_and_zeroes
             self.v[blocked] = 0 if zeroes else self.v[blocked] * self._keep(blocked)
@@ -212,13 +212,13 @@ class ReferenceEngine(ReferenceState, Engine):
         self.cc[fired] = np.minimum(self.cc[fired] + 1, 65535)
         self.rc[fired] = neurons.refractory_periods[fired]
         if not batch:
-            snoozing = fired[self._exhausted(fired) & self._finite_limit()[fired]]
+            snoozing = fired[self._exhausted(fired) & self._finite_limit(fired)]
             period = neurons.refractory_periods[snoozing].astype(np.int64) + neurons.snooze_periods[snoozing]
             self.rc[snoozing] = np.minimum(period, 65535)
 
     def _stay_quiet(self, quiet: Ids) -> None:
         """Rule 6: the count restarts, the potential leaks."""
-        self.cc[quiet[self._finite_limit()[quiet]]] = 0
+        self.cc[quiet[self._finite_limit(quiet)]] = 0
         self.v[quiet] = self.v[quiet] * self._keep(quiet)
 
     # Section 4 -------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class LeakFirst(ReferenceEngine):
         self.v[candidates] = self.v[candidates] - leak * (self.v[candidates] - rest) + x
 
     def _stay_quiet(self, quiet: Any) -> None:
-        self.cc[quiet[self._finite_limit()[quiet]]] = 0
+        self.cc[quiet[self._finite_limit(quiet)]] = 0
 
 
 class ResetToRest(ReferenceEngine):
@@ -99,8 +99,8 @@ class NoThresholdLimit(ReferenceEngine):
 class NoFireLimit(ReferenceEngine):
     """10a: no consecutive-fire limit."""
 
-    def _finite_limit(self) -> Any:
-        return np.zeros(self.network.neuron_count, np.bool_)
+    def _finite_limit(self, neurons: Any) -> Any:
+        return np.zeros(len(neurons), np.bool_)
 
 
 class NoSnooze(ReferenceEngine):
@@ -314,7 +314,7 @@ class FullCountFires(ReferenceEngine):
     """Without a finite limit a neuron fires at a count of 65535 too."""
 
     def _exhausted(self, candidates: Any) -> Any:
-        return super()._exhausted(candidates) & self._finite_limit()[candidates]
+        return super()._exhausted(candidates) & self._finite_limit(candidates)
 
 
 class FullCountResetByBatch(ReferenceEngine):
@@ -330,7 +330,7 @@ class FullCountSnoozes(ReferenceEngine):
 
     def _fire(self, fired: Any, batch: bool) -> None:
         super()._fire(fired, batch)
-        full = fired[self._exhausted(fired) & ~self._finite_limit()[fired]]
+        full = fired[self._exhausted(fired) & ~self._finite_limit(fired)]
         self.rc[full] = self.rc[full] + self.network.neurons.snooze_periods[full]
 
 
