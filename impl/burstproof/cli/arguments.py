@@ -111,9 +111,8 @@ def _add_config(parser: Parser, backend: str = "what runs the bursts (configurat
 
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--seed", type=whole_number(0), default=0, metavar="N", help="of growth, or of a synthetic network"
-    )
+    seeds = whole_number(0, 2**64 - 1)
+    parser.add_argument("--seed", type=seeds, default=0, metavar="N", help="of growth, or of a synthetic network")
     parser.add_argument(
         "--max-neurons", type=whole_number(1, 2**31), metavar="N", help="refuse a genome of more neurons"
     )
