@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Thread
 from typing import TypeVar
 
 from burstproof.engine.cores import usable_cores
@@ -22,10 +24,37 @@ def spans(first: int, last: int, length: int) -> Iterator[slice]:
 def on_spans(first: int, last: int, work: Callable[[slice], Result]) -> list[Result]:
     """What ``work`` makes of the spans from ``first`` to ``last``, in order; all usable cores share them.
 
-    An error of the first span that raises one is raised.
+    The calling thread works, too, so that an interruption ends it after the spans under way. An error of the first span
+    that raises one is raised.
     """
     parts = list(spans(first, last, _CACHED))
-    if len(parts) < 2:
-        return [work(part) for part in parts]
-    with ThreadPoolExecutor(min(len(parts), usable_cores()), thread_name_prefix="burstproof") as pool:
-        return list(pool.map(work, parts))
+    waiting = deque(enumerate(parts))
+    made: dict[int, Result] = {}
+    failed: dict[int, Exception] = {}
+
+    def share() -> None:
+        while waiting:
+            try:
+                place, part = waiting.popleft()
+            except IndexError:  # another thread took the last one
+                return
+            try:
+                made[place] = work(part)
+            except Exception as error:
+                failed[place] = error
+                waiting.clear()
+
+    helpers = [Thread(target=share, daemon=True) for _ in range(min(len(parts), usable_cores()) - 1)]
+    try:
+        with suppress(RuntimeError):  # no more threads can start: those that did share the work
+            for helper in helpers:
+                helper.start()
+        share()
+    finally:
+        waiting.clear()
+        for helper in helpers:
+            if helper.is_alive():
+                helper.join()
+    if failed:
+        raise failed[min(failed)]
+    return [made[place] for place in range(len(parts))]

@@ -109,7 +109,7 @@ class Network:
         count: int | None = None,
         plastic_mappings: tuple[PlasticMapping, ...] = (),
     ) -> Network:
-        """A network of your own arrays.
+        """A network of your own arrays, which it may share: do not change them while it is in use.
 
         Parameters
         ----------
@@ -202,11 +202,12 @@ class Network:
     def row_order(self) -> RowOrder:
         """The synapses grouped by source."""
         source = self.synapses.source_neurons
-        neurons = np.arange(self.neuron_count + 1, dtype=source.dtype)
         if bool(np.all(source[1:] >= source[:-1])):
+            neurons = np.arange(self.neuron_count + 1, dtype=source.dtype)
             return RowOrder(np.searchsorted(source, neurons), None)
-        order = np.argsort(source, kind="stable")
-        return RowOrder(np.searchsorted(source, neurons, sorter=order), order)
+        offsets = np.zeros(self.neuron_count + 1, np.int64)
+        np.cumsum(np.bincount(source, minlength=self.neuron_count), out=offsets[1:])
+        return RowOrder(offsets, np.argsort(source, kind="stable"))
 
     @property
     def flags_registered(self) -> bool:

@@ -8,6 +8,7 @@ do not fit beside a target either, they are a column of 16 bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -47,12 +48,15 @@ def indexed_beside(target: int, entries: int) -> bool:
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
     """The distinct ``contributions`` in ascending order; none where there are more than ``LARGEST_PALETTE``."""
     known = np.unique(contributions[:_PROBE])
-    if 0 < len(known) <= LARGEST_PALETTE:
-        lookup = _Lookup.of(known)
+    if len(known) <= LARGEST_PALETTE:
+        lookup, full = _Lookup.of(known), Event()
 
         def others(part: slice) -> npt.NDArray[np.signedinteger]:
-            some = contributions[part]
-            return np.unique(some[known[lookup.places(some)] != some])
+            some = contributions[part][: 0 if full.is_set() else None]
+            found = np.unique(some[known[lookup.places(some)] != some])[: LARGEST_PALETTE + 1]
+            if len(found) > LARGEST_PALETTE:
+                full.set()
+            return found
 
         known = np.unique(np.concatenate([known, *on_spans(_PROBE, len(contributions), others)]))
     return known if len(known) <= LARGEST_PALETTE else known[:0]
@@ -62,7 +66,8 @@ def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.s
 class _Lookup:
     """Where values are in a palette, by multiplicative hashing without collisions: no search, which takes ten times.
 
-    Source: D. E. Knuth, The Art of Computer Programming 3, section 6.4; the factor is found by trial.
+    Source: M. Dietzfelbinger et al., A reliable randomized algorithm for the closest-pair problem, J. Algorithms 25
+    (1997); the factor is found by trial.
     """
 
     factor: np.uint64
@@ -71,13 +76,18 @@ class _Lookup:
 
     @classmethod
     def of(cls, palette: npt.NDArray[np.signedinteger]) -> _Lookup:
-        """The lookup for ``palette`` (P,), P > 0; a factor fits more often than not, since the table has P^2 places."""
+        """The lookup for ``palette`` (P,) of distinct values.
+
+        A factor fits with a chance of at least 1 in P whatever they are, and usually of more than a half: the table has
+        P^2 places.
+        """
         draw, values = np.random.default_rng(0), palette.astype(np.uint64)
         shift = np.uint64(64 - max(1, 2 * (len(palette) - 1).bit_length()))
-        hashes = values[:0]
-        while len(np.unique(hashes)) < len(palette):
+        while True:
             factor = draw.integers(1 << 64, dtype=np.uint64) | np.uint64(1)
             hashes = values * factor >> shift
+            if len(np.unique(hashes)) == len(palette):
+                break
         table = np.zeros(1 << 64 - int(shift), np.uint16)
         table[hashes] = np.arange(len(palette))
         return cls(factor, shift, table)

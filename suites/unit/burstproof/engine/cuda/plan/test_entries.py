@@ -50,6 +50,32 @@ def test_a_palette_has_every_contribution_once(monkeypatch: pytest.MonkeyPatch) 
     assert not len(entries.palette_of(most[:0]))
 
 
+@pytest.mark.parametrize("distinct", [1, 2, 3, 255, 4095, 4096])
+def test_places_are_found_whatever_the_values(distinct: int) -> None:
+    """Drawn ones, powers of two and their neighbours, and multiples of large ones: some factors do not fit."""
+    ends = np.iinfo(np.int64)
+    rng = np.random.default_rng(distinct)
+    drawn = [np.unique(rng.integers(ends.min, ends.max, distinct, endpoint=True)) for _ in range(5)]
+    spaced = np.arange(distinct) - distinct // 2
+    powers = np.unique(np.concatenate([[ends.min, ends.max], 2 ** np.arange(63), 1 - 2 ** np.arange(63)]))[:distinct]
+    for table in (*drawn, spaced, spaced * 2**40, powers):
+        assert (entries.places_in(table, table) == np.arange(len(table))).all()
+
+
+def test_nothing_is_in_an_empty_palette() -> None:
+    none = np.empty(0, np.int32)
+    assert len(entries.places_in(none, none)) == 0
+
+
+def test_many_values_that_come_late_have_no_palette(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entries, "_PROBE", 10)
+    monkeypatch.setattr("burstproof.engine.spans._CACHED", 5000)
+    late = np.arange(40_000, dtype=np.int64) // 8
+    assert not len(entries.palette_of(late))
+    assert entries.palette_of(late[: 8 * 4096]).tolist() == list(range(4096))
+    assert not len(entries.palette_of(np.concatenate([late[:16], np.arange(100_000)])))
+
+
 def test_no_word_has_more_than_32_bits() -> None:
     assert entries.fits_beside(20, 2047)
     assert not entries.fits_beside(20, 2048)
