@@ -24,8 +24,8 @@ def spans(first: int, last: int, length: int) -> Iterator[slice]:
 def on_spans(first: int, last: int, work: Callable[[slice], Result]) -> list[Result]:
     """What ``work`` makes of the spans from ``first`` to ``last``, in order; all usable cores share them.
 
-    The calling thread works, too, so that an interruption ends it after the spans under way. An error of the first span
-    that raises one is raised.
+    The calling thread takes spans, too; when it is interrupted, it waits for those that other threads have begun. Of
+    several errors, that of the first span is raised.
     """
     parts = list(spans(first, last, _CACHED))
     waiting = deque(enumerate(parts))

@@ -64,7 +64,7 @@ def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.s
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """Where values are in a palette, by multiplicative hashing without collisions: no search, which takes ten times.
+    """Places of values in a palette by multiplicative hashing without collisions; a binary search takes longer.
 
     Source: M. Dietzfelbinger et al., A reliable randomized algorithm for the closest-pair problem, J. Algorithms 25
     (1997); the factor is found by trial.
@@ -93,7 +93,7 @@ class _Lookup:
         return cls(factor, shift, table)
 
     def places(self, values: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.uint16]:
-        """The places of ``values`` (any shape) in the palette; those of others are any."""
+        """The places of ``values`` (any shape) in the palette; a value that it lacks gets some place of it, too."""
         found: npt.NDArray[np.uint16] = self.table[values.astype(np.uint64) * self.factor >> self.shift]
         return found
 
