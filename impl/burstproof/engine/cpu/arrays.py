@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.extras import Extras
+from burstproof.engine.cpu.lines import READ, copy_at
 from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
@@ -46,20 +47,6 @@ class Neurons(NamedTuple):
     fire_streak: Array
     ids: Array
     unclamped: Array
-
-
-class Ring(NamedTuple):
-    """FCL of the bursts to come, of n neurons over D slots: burst b has slot b mod D.
-
-    Attributes
-    ----------
-    sums : int32 or int64 (D n,)
-    flags : bool (D n,)
-        Whether a neuron is a candidate; empty where it is one if and only if its sum is not 0.
-    """
-
-    sums: Array
-    flags: Array
 
 
 class Static(NamedTuple):
@@ -100,18 +87,18 @@ class Recall(NamedTuple):
 
     Attributes
     ----------
-    offsets, clamped_sources
-        As in ``Static``.
+    offsets : uint32 or int64 (N D + 1,)
+        The synapses of source i with delay d are those from ``offsets[i D + d - 1]`` up to ``offsets[i D + d]``.
     words : uint32 (S,)
-        Synapses, those of a source by delay: the target, and the place in the palette above ``target_bits``.
+        Synapses: the target, and the place in the palette above ``target_bits``.
     palette : int64 (P,)
     target_bits : int
-    starts : uint16 (N (D + 1),)
-        Of each source, how many synapses have a delay of at most 0, 1, ... D; empty where D is 1.
+    clamped_sources
+        As in ``Static``.
     lists : uint32 (D N,)
         Fired list of burst b in slot b mod D, ``counts`` (D,) int64 long.
-    sums, flags : (N,)
-        FCL of the burst under way.
+    sums : (N,)
+        FCL of the burst under way, see ``sums.py``.
     ahead : int64 (D,)
         Whether a slot of the ring may hold anything.
     """
@@ -120,12 +107,10 @@ class Recall(NamedTuple):
     words: Array
     palette: Array
     target_bits: int
-    starts: Array
     clamped_sources: Array
     lists: Array
     counts: Array
     sums: Array
-    flags: Array
     ahead: Array
 
 
@@ -246,7 +231,7 @@ class StimulusTable(NamedTuple):
         Burst k has ``ids[starts[k]:starts[k + 1]]`` and their amounts.
     ids : uint32 (Q,)
     amounts : int32 or int64 (Q,)
-        Of the type of ``Ring.sums``.
+        Of the type of the sums.
     forced_starts : int64 (B + 1,)
         Burst k has ``forced[forced_starts[k]:forced_starts[k + 1]]`` and their potentials.
     forced : uint32 (R,)
@@ -269,11 +254,12 @@ class StimulusTable(NamedTuple):
 class Model(NamedTuple):
     """The network in memory, with the stimulus of the next bursts.
 
-    Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of them is used, ``recall``
-    where rows are not recalled.
+    ``ring``, int32 or int64 (D n,), is the FCL of the bursts to come, of n neurons over D slots: burst b has slot
+    b mod D; see ``sums.py``. Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of
+    them is used, ``recall`` where rows are not recalled.
     """
 
-    ring: Ring
+    ring: Array
     plan: StimulusTable
     parameters: Parameters
     neurons: Neurons
@@ -333,13 +319,9 @@ NO_PLASTIC = Plastic(
 )
 
 
-def writable(parameters: Parameters) -> Parameters:
-    """``parameters`` in the one mutability that the kernels are compiled for (they only read them)."""
-    return Parameters.of(lambda name: _writable(getattr(parameters, name)))
-
-
-def _writable(array: Array) -> Array:
-    return array if array.flags.writeable else array.copy()
+def own_parameters(parameters: Parameters) -> Parameters:
+    """A copy of ``parameters`` that an engine may change."""
+    return Parameters.of(lambda name: copy_at(READ, getattr(parameters, name)))
 
 
 def static_of(layout: Layout, general: bool) -> Static:
@@ -431,7 +413,7 @@ def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) 
 
 
 def stimulus_table(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> StimulusTable:
-    """The stimulus of consecutive bursts, ``None`` for none; amounts have the type of the ring's ``sums``."""
+    """The stimulus of consecutive bursts, ``None`` for none; amounts have the type ``sums``."""
     starts = np.zeros(len(stimuli) + 1, np.int64)
     forced_starts = np.zeros(len(stimuli) + 1, np.int64)
     np.cumsum([0 if s is None else len(s.ids) for s in stimuli], out=starts[1:])

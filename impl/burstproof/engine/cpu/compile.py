@@ -26,8 +26,6 @@ class KernelKey:
     Attributes
     ----------
     features : Features
-    flagged : bool
-        Candidates carry a flag beside the sum.
     delayed : bool
         Some delay is above 1.
     static_clamps : bool
@@ -47,7 +45,6 @@ class KernelKey:
     """
 
     features: Features
-    flagged: bool
     delayed: bool
     static_clamps: bool
     computed: bool
@@ -69,7 +66,6 @@ class KernelKey:
         return dataclasses.replace(
             self,
             features=self.features.general(),
-            flagged=True,
             delayed=True,
             static_clamps=True,
             computed=True,

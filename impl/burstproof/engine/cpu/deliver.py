@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Array, Computed, Counters, Ring, Rows, Scalars
+from burstproof.engine.cpu.arrays import Array, Computed, Counters, Rows, Scalars
 from burstproof.engine.cpu.compile import CLAMPED, KernelKey, inner_compiler
 from burstproof.engine.cpu.queues import ALIGNED, Queues
 from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
+from burstproof.engine.cpu.sums import make_add, make_read
 from burstproof.engine.cpu.synapses import make_amount
 from burstproof.engine.rules import Compiled
 
@@ -25,34 +26,32 @@ class Deliver(NamedTuple):
 
 def make_deliver(key: KernelKey) -> Deliver:
     """The kernels for ``key``."""
-    take = _make_take(key)
-    return Deliver(_make_collect(key, take), _make_empty(take), _make_restart(), _make_send(key))
+    take = _make_take()
+    return Deliver(_make_collect(take), _make_empty(take), _make_restart(), _make_send(key))
 
 
-def make_take_ring(key: KernelKey) -> Compiled:
+def make_take_ring() -> Compiled:
     """``take_ring``: what a slot of the ring holds, into the sums of the burst under way."""
-    flagged = key.flagged
+    add, read = make_add(), make_read()
 
     @inner_compiler
-    def take_ring(slot: int, first: int, end: int, ring: Ring, sums: Array, flags: Array, s: Scalars) -> None:
+    def take_ring(slot: int, first: int, end: int, ring: Array, sums: Array, s: Scalars) -> None:
         """Move what ``slot`` holds for the neurons ``first`` ... ``end - 1``."""
         base = slot * s.neurons
         for i in range(first, end):
-            sums[i] += ring.sums[base + i]
-            ring.sums[base + i] = 0
-            if flagged:
-                flags[i] |= ring.flags[base + i]
-                ring.flags[base + i] = False
+            if ring[base + i] != 0:
+                add(sums, i, read(ring, base + i))
+                ring[base + i] = 0
 
     return take_ring
 
 
-def _make_take(key: KernelKey) -> Compiled:
-    flagged = key.flagged
+def _make_take() -> Compiled:
+    add = make_add()
 
     @inner_compiler
-    def take(queue: int, queues: Queues, sums: Array, flags: Array) -> None:
-        """Add what all threads have put into ``queue``; places in ``sums`` and ``flags`` are those in its region."""
+    def take(queue: int, queues: Queues, sums: Array) -> None:
+        """Add what all threads have put into ``queue``; places in ``sums`` are those in its region."""
         words, palette = queues.words, queues.palette
         threads, count = len(queues.ends), queues.per_thread
         for thread in range(threads):
@@ -61,47 +60,41 @@ def _make_take(key: KernelKey) -> Compiled:
             if len(palette):
                 for j in range(first, end):
                     word = words[np.uint64(j)]
-                    target = np.uint64(word.target)
-                    sums[target] += palette[np.uint64(word.contribution)]
-                    if flagged:
-                        flags[target] = True
+                    add(sums, np.uint64(word.target), palette[np.uint64(word.contribution)])
             else:
                 for j in range(first, end):
                     word = words[np.uint64(j)]
-                    target = np.uint64(word.target)
-                    sums[target] += word.contribution
-                    if flagged:
-                        flags[target] = True
+                    add(sums, np.uint64(word.target), word.contribution)
 
     return take
 
 
-def _make_collect(key: KernelKey, take: Compiled) -> Compiled:
-    take_ring = make_take_ring(key)
+def _make_collect(take: Compiled) -> Compiled:
+    take_ring = make_take_ring()
 
     @inner_compiler
-    def collect(part: int, burst: int, queues: Queues, ring: Ring, s: Scalars) -> None:
+    def collect(part: int, burst: int, queues: Queues, ring: Array, s: Scalars) -> None:
         """All contributions of ``burst`` onto one thread's range, from the ring and the queues, into their sums."""
         slot, regions = burst % s.slots, len(queues.regions) - 1
         if queues.ahead[slot]:
-            take_ring(slot, queues.bounds[part], queues.bounds[part + 1], ring, queues.sums, queues.flags, s)
+            take_ring(slot, queues.bounds[part], queues.bounds[part + 1], ring, queues.sums, s)
         for region in range(queues.owned[part], queues.owned[part + 1]):
             first, end = queues.regions[region], queues.regions[region + 1]
-            take(slot * regions + region, queues, queues.sums[first:end], queues.flags[first:end])
+            take(slot * regions + region, queues, queues.sums[first:end])
 
     return collect
 
 
 def _make_empty(take: Compiled) -> Compiled:
     @inner_compiler
-    def empty(part: int, queues: Queues, ring: Ring, s: Scalars) -> None:
+    def empty(part: int, queues: Queues, ring: Array, s: Scalars) -> None:
         """Move what is under way to one thread's range into the ring; the queues still have it until ``restart``."""
         regions = len(queues.regions) - 1
         for slot in range(s.slots):
             queues.ahead[slot] = 1
             for region in range(queues.owned[part], queues.owned[part + 1]):
                 first, end = slot * s.neurons + queues.regions[region], slot * s.neurons + queues.regions[region + 1]
-                take(slot * regions + region, queues, ring.sums[first:end], ring.flags[first:end])
+                take(slot * regions + region, queues, ring[first:end])
 
     return empty
 

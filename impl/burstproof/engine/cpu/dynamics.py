@@ -15,6 +15,7 @@ from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import choose, on_stack
 from burstproof.engine.cpu.rounding import make_rounded
+from burstproof.engine.cpu.sums import make_read
 from burstproof.engine.rules import Compiled, Features, make_rules
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
@@ -27,13 +28,28 @@ _UNLIMITED = np.uint16(UNLIMITED_FIRES)
 
 
 class Marks(NamedTuple):
-    """What a block finds of each of its neurons: whether it is touched, whether it ``fires``, and the potential
-    ``before`` the reset; ``places`` counts from 0."""
+    """What a block finds of each of its neurons: whether it is touched and by which ``inputs``, whether it ``fires``,
+    and the potential ``before`` the reset; ``places`` counts from 0."""
 
     places: Ids
     touches: Array
+    inputs: Floats
     fires: Array
     before: Floats
+
+
+def _make_take() -> Compiled:
+    read = make_read()
+
+    @inner_compiler
+    def take(sums: Array, place: np.uint64, unit: np.float32) -> tuple[np.bool_, np.float32]:
+        """Whether anything has arrived at a neuron, and how much; nothing is left there."""
+        touched = sums[place] != 0
+        amount = choose(touched, np.float32(read(sums, place)), _ZERO) * unit
+        sums[place] = 0
+        return touched, amount
+
+    return take
 
 
 def _make_window(features: Features) -> Compiled:
@@ -80,7 +96,7 @@ def _make_kept(features: Features) -> Compiled:
 
 def _make_block(key: KernelKey) -> Compiled:
     features = key.features
-    flagged, mapped = key.flagged, key.shard
+    mapped, take = key.shard, _make_take()
     restarts, refractory = features.restarts, features.refractory_periods
     fires_limited, counts_decide = features.consecutive_fire_limits, features.counts_decide
     restart_all = features.restart_all and not key.restart_fired
@@ -98,21 +114,22 @@ def _make_block(key: KernelKey) -> Compiled:
         number: np.uint32,
         batch: bool,
         sums: Array,
-        flags: Array,
         p: Parameters,
         n: Neurons,
         unit: np.float32,
         marks: Marks,
     ) -> None:
-        """Dynamics of neurons first ... end - 1, into ``marks``."""
-        base = np.uint32(first)
+        """Dynamics of neurons first ... end - 1, into ``marks``.
+
+        Sums of 64 bits are taken beforehand: beside them, vectors of all else would be half as long.
+        """
+        base, wide = np.uint32(first), np.iinfo(sums.dtype).bits == 64
+        if wide:
+            for j in range(np.uint64(end - first)):
+                marks.touches[j], marks.inputs[j] = take(sums, np.uint64(first) + j, unit)
         for j in range(np.uint64(end - first)):
             i = np.uint64(first) + j
-            touched = flags[i] if flagged else sums[i] != 0
-            x = np.float32(sums[i]) * unit
-            sums[i] = 0
-            if flagged:
-                flags[i] = False
+            touched, x = (marks.touches[j], marks.inputs[j]) if wide else take(sums, i, unit)
             v, rc, cc = n.membrane_potentials[i], n.refractory_countdowns[i], n.consecutive_fire_counts[i]
             if restarts and restart_candidates:
                 v = choose(n.was_candidate[i] & (rc == _NONE if refractory else True), _ZERO, v)
@@ -141,8 +158,8 @@ def _make_block(key: KernelKey) -> Compiled:
             if refractory:
                 pause = p.refractory_periods[i]
                 if snoozes:
-                    longer = np.uint32(pause) + np.uint32(p.snooze_periods[i])
-                    held_off = np.uint16(choose(longer > _MOST, np.uint32(_MOST), np.uint32(longer)))
+                    extended = np.uint16(pause + p.snooze_periods[i])
+                    held_off = choose(extended < pause, _MOST, extended)
                     snoozing = finite & (counted >= limit)
                     if batch_path:
                         snoozing = snoozing & (not batch)
@@ -209,7 +226,6 @@ def make_dense(key: KernelKey) -> Compiled:
         burst: int,
         batch: bool,
         sums: Array,
-        flags: Array,
         p: Parameters,
         n: Neurons,
         unit: np.float32,
@@ -219,10 +235,10 @@ def make_dense(key: KernelKey) -> Compiled:
         """Dynamics of neurons lo ... hi - 1: how many fired (into ``ids``, ``potentials``) and were candidates."""
         number = np.uint32(burst & 0xFFFFFFFF)
         touches, fires = on_stack(_BLOCK, np.bool_), on_stack(_BLOCK, np.bool_)
-        places, before = on_stack(_BLOCK, np.uint32), on_stack(_BLOCK, np.float32)
+        places, inputs, before = on_stack(_BLOCK, np.uint32), on_stack(_BLOCK, np.float32), on_stack(_BLOCK, np.float32)
         for j in range(_BLOCK):
             places[j] = j
-        marks = Marks(places, touches, fires, before)
+        marks = Marks(places, touches, inputs, fires, before)
         touched_eights, eights = touches.view(np.uint64), fires.view(np.uint64)
         fired_count = 0
         candidates = 0
@@ -230,7 +246,7 @@ def make_dense(key: KernelKey) -> Compiled:
             end = min(first + _BLOCK, hi)
             touches[end - first :] = False
             fires[end - first :] = False
-            block(first, end, number, batch, sums, flags, p, n, unit, marks)
+            block(first, end, number, batch, sums, p, n, unit, marks)
             candidates += count_true(touched_eights)
             for eight in range(len(eights)):
                 if eights[eight] != 0:

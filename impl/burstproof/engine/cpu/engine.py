@@ -56,7 +56,7 @@ class CpuEngine(PackedEngine):
         """Run what ``memory`` holds from now on."""
         self._end_team()
         self._memory = memory
-        self._no_plan = stimulus_table([None], memory.ring.sums.dtype)
+        self._no_plan = stimulus_table([None], memory.ring.dtype)
         capacity = max(memory.layout.neuron_count, 1)
         self._ids = np.empty(capacity, np.uint32)
         self._potentials = np.empty(capacity, np.float32)

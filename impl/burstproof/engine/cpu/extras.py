@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.feature_state import FeatureState
-from burstproof.engine.features.key import ExtrasKey
 from burstproof.engine.features.levels import clamped_levels
 from burstproof.engine.features.tables import AreaTable, FeatureTables, ModulatorTable, can_train, feature_tables
 from burstproof.network.model import Network, NeuronTable, SynapseTable
@@ -125,14 +124,6 @@ def _segments(classes: npt.NDArray[np.uint16]) -> tuple[Array, Array, Array]:
     ends = np.append(cuts, len(classes)).astype(np.int64)[: len(starts)]
     chosen = classes[starts] != 0
     return starts[chosen], ends[chosen], classes[starts][chosen].astype(np.int64)
-
-
-def own_parameters(parameters: Parameters, extras: ExtrasKey) -> Parameters:
-    """``parameters`` of which the engine may change those that features change."""
-    if not extras.adapts:
-        return parameters
-    changing = ("thresholds", "decays", "excitabilities")
-    return parameters._replace(**{name: getattr(parameters, name).copy() for name in changing})
 
 
 def state_of(extras: Extras, parameters: Parameters, burst_count: int, since_load: int, psps: Array) -> FeatureState:

@@ -35,7 +35,6 @@ class Growing(Growth):
     def _hold(self) -> None:
         held = self._with_room()
         self.memory = CpuMemory(held, self._options, self._fixed_point)
-        self.memory.use_flags()
         self._silence = self.memory.plan([None])
         first, parameters = self._network.neuron_count, self.memory.parameters
         self.memory.neurons.unclamped[first:] = True

@@ -14,6 +14,7 @@ from numba.np.arrayobj import populate_array
 from burstproof.engine.atomics import Intrinsic, Values
 
 _READ, _KEEP, _DATA = 0, 3, 1
+_PAGE = 4096
 
 yield_core = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc())
 """``yield_core()``: let another thread have this core."""
@@ -55,13 +56,17 @@ def choose(typing_context: Context, condition: types.Type, chosen: types.Type, o
 def on_stack(typing_context: Context, count: types.IntegerLiteral, dtype: types.DType) -> Intrinsic:
     """``on_stack(count, dtype)``: an array of undefined content that lives until its function returns.
 
-    No references to it are counted, so a function that needs scratch memory can be compiled without counting.
+    No references to it are counted, so a function that needs scratch memory can be compiled without counting. Where it
+    takes a page or more, it begins with one (``lines.py``).
     """
     kind = types.Array(dtype.dtype, 1, "C")
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         element, length = context.get_data_type(dtype.dtype), count.literal_value
-        place = builder.bitcast(cgutils.alloca_once(builder, ir.ArrayType(element, length)), element.as_pointer())
+        memory = cgutils.alloca_once(builder, ir.ArrayType(element, length))
+        if length * context.get_abi_sizeof(element) >= _PAGE:
+            memory.align = _PAGE
+        place = builder.bitcast(memory, element.as_pointer())
         shape, size = (context.get_constant(types.intp, n) for n in (length, context.get_abi_sizeof(element)))
         array = context.make_array(kind)(context, builder)
         populate_array(array, place, [shape], [size], size, None)

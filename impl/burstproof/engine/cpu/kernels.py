@@ -92,17 +92,17 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
                 return k
             number = burst + k
             base = (number % s.slots) * s.neurons
-            sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
+            sums = ring[base : base + s.neurons]
             if recalled:
                 collect(number, model.recall, ring, s)
-                sums, flags = model.recall.sums, model.recall.flags
+                sums = model.recall.sums
             fired, fired_potentials = ids[used:], potentials[used:]
-            begin(k, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
+            begin(k, sums, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
-                batch = waiting(sums, flags) >= BATCH_PATH_CANDIDATES
+                batch = waiting(sums) >= BATCH_PATH_CANDIDATES
             count, candidates[k] = dense(
-                0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, fired, fired_potentials
+                0, s.neurons, number, batch, sums, parameters, neurons, s.unit, fired, fired_potentials
             )
             if trains:
                 count = join_trains(count, fired, fired_potentials, last, x, neurons)
@@ -143,11 +143,9 @@ def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
         model = content_of(held)
         ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
         base = (number % s.slots) * s.neurons
-        sums, flags = ring.sums[base : base + s.neurons], ring.flags[base : base + s.neurons]
-        begin(0, sums, flags, plan, parameters, neurons, last, s, 0, s.neurons)
-        count, candidates = dense(
-            0, s.neurons, number, batch, sums, flags, parameters, neurons, s.unit, ids, potentials
-        )
+        sums = ring[base : base + s.neurons]
+        begin(0, sums, plan, parameters, neurons, last, s, 0, s.neurons)
+        count, candidates = dense(0, s.neurons, number, batch, sums, parameters, neurons, s.unit, ids, potentials)
         if trains:
             count = join_trains(count, ids, potentials, last, model.extras, neurons)
         count = finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons)

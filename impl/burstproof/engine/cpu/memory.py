@@ -15,24 +15,25 @@ from burstproof.engine.cpu.arrays import (
     Model,
     Neurons,
     Recall,
-    Ring,
     StimulusTable,
     computed_of,
     fill,
     fits,
+    own_parameters,
     plastic_of,
     room_for,
     scalars_of,
     static_of,
     stimulus_table,
     without_synapses,
-    writable,
 )
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
-from burstproof.engine.cpu.extras import make_extras, own_parameters, state_of, take_state
+from burstproof.engine.cpu.extras import make_extras, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
+from burstproof.engine.cpu.lines import POTENTIALS, READ, copy_at, zeros_at
 from burstproof.engine.cpu.recall import CACHED_BYTES, can_recall, recall_of
+from burstproof.engine.cpu.sums import kept, shown
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
@@ -110,7 +111,7 @@ class CpuMemory:
         self._weights = network.synapses.weights[self.rows]
         self._eligibility = network.synapses.eligibility_traces[self.rows]
         self._psps = network.synapses.postsynaptic_potentials[self.rows]
-        self.parameters = own_parameters(writable(self.layout.neurons), used)
+        self.parameters = own_parameters(self.layout.neurons)
         self.scalars = scalars_of(self.layout, options, fixed_point)
         self._storage = storage_for(options.precision, network.neurons.thresholds)
         self.neurons = self._initial_neurons(pack_shard is not None)
@@ -121,10 +122,9 @@ class CpuMemory:
         self._since_load, self._loaded_at = 0, network.burst_count
         self._derive()
         cells = self.layout.max_delay * self.layout.neuron_count
-        flags = np.zeros(cells if self._key.flagged else 0, np.bool_)
-        self.ring = Ring(np.zeros(cells, np.int64 if self.general else fixed_point.dtype), flags)
+        self.ring = np.zeros(cells, np.int64 if self.general else fixed_point.dtype)
         self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
-        self._room = room_for(None, self.ring.sums.dtype)
+        self._room = room_for(None, self.ring.dtype)
         self._planned: StimulusTable | None = None
         self._model: Sequence[object] = [None] * len(Model._fields)
         self._held: Held
@@ -159,11 +159,12 @@ class CpuMemory:
         """State at the start; the history is that of all neurons, since plastic synapses come from anywhere."""
         table, members = self._network.neurons, self.members
         remembered = self._network.neuron_count if self.general or self.layout.plastic is not None else 0
+        countdowns = running_countdowns(table.refractory_countdowns, table.valid_mask)
         return Neurons(
-            self._stored(table.membrane_potentials[members]),
-            running_countdowns(table.refractory_countdowns, table.valid_mask)[members],
-            np.array(table.consecutive_fire_counts[members]),
-            np.zeros(self.layout.neuron_count, np.bool_),
+            copy_at(POTENTIALS, self._stored(table.membrane_potentials[members])),
+            copy_at(READ, countdowns[members]),
+            copy_at(READ, table.consecutive_fire_counts[members]),
+            zeros_at(READ, self.layout.neuron_count, np.bool_),
             np.zeros(remembered, np.int64),
             np.zeros(remembered, np.int64),
             np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
@@ -190,7 +191,6 @@ class CpuMemory:
         large = self._network.neuron_count >= LARGE_NETWORK_NEURONS
         key = KernelKey(
             features,
-            layout.needs_flags,
             layout.max_delay > 1,
             layout.static.clamped_sources is not None,
             layout.computed is not None,
@@ -212,7 +212,7 @@ class CpuMemory:
     @property
     def needs_queues(self) -> bool:
         """Whether one thread needs queues, too: its ring does not fit the cache."""
-        return self.recall is None and self.ring.sums.nbytes + self.ring.flags.nbytes > CACHED_BYTES
+        return self.recall is None and self.ring.nbytes > CACHED_BYTES
 
     def put_ahead(self, burst_count: int) -> None:
         """Move everything that is under way after burst ``burst_count`` into the ring."""
@@ -227,10 +227,10 @@ class CpuMemory:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """All arrays by group and name."""
         rows = "static" if self.recall is None else "recall"
-        groups = ("parameters", "neurons", "ring", rows, "computed", "plastic")
+        groups = ("parameters", "neurons", rows, "computed", "plastic")
         held = {group: getattr(self, group)._asdict() for group in groups}
         named = {f"{group}.{name}": value for group, values in held.items() for name, value in values.items()}
-        return {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+        return {"ring": self.ring} | {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
 
     def model(self, plan: StimulusTable) -> Model:
         """The network as it is in memory now, with the stimulus of ``plan``."""
@@ -251,7 +251,7 @@ class CpuMemory:
         """The model with the stimulus of ``plan``, as the kernels take it."""
         if plan is not self._planned:
             if not fits(plan, self._room):
-                self._room = room_for(plan, self.ring.sums.dtype)
+                self._room = room_for(plan, self.ring.dtype)
             fill(self._room, plan)
             self._planned = plan
         model = self.model(self._room)
@@ -260,10 +260,8 @@ class CpuMemory:
         return self._held
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> StimulusTable:
-        """The stimulus of consecutive bursts, after what it needs is made ready."""
-        if any(stimulus is not None and stimulus.may_cancel for stimulus in stimuli):
-            self.use_flags()
-        return stimulus_table(stimuli, self.ring.sums.dtype)
+        """The stimulus of consecutive bursts."""
+        return stimulus_table(stimuli, self.ring.dtype)
 
     def keep_fired(self, ids: Members, potentials: Floats) -> None:
         """Note the last fired list, which the next burst overwrites: copied if that burst reads it first."""
@@ -284,17 +282,11 @@ class CpuMemory:
         """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""
         count = self.layout.neuron_count
         slot = slice(number % self.layout.max_delay * count, (number % self.layout.max_delay + 1) * count)
-        candidates = self.ring.flags[slot].copy() if self._key.flagged else self.ring.sums[slot] != 0
+        candidates = self.ring[slot] != 0
         candidates[plan.ids] = True
         if self.scalars.power_neuron >= 0:
             candidates[self.scalars.power_neuron] = True
         return int(np.count_nonzero(candidates))
-
-    def use_flags(self) -> None:
-        """From now on candidates carry a flag, because a sum may be 0."""
-        if not self._key.flagged:
-            self.ring = Ring(self.ring.sums, self.ring.sums != 0)
-            self._compile(flagged=True)
 
     def _compile(self, **changes: Any) -> None:
         self._key = dataclasses.replace(self._key, **changes)
@@ -304,7 +296,7 @@ class CpuMemory:
         """The canonical state after burst ``burst_count`` of the neurons and synapses that are here; copies."""
         table, members, neurons = self._network.neurons, self.members, self.neurons
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(burst_count)
-        sums = self.ring.sums.reshape(shape)[slots].astype(np.int64)
+        pending, candidates = shown(self.ring.reshape(shape)[slots])
         own, valid = table.refractory_countdowns[members], table.valid_mask[members]
         weights, eligibility = self._weights.copy(), self._eligibility.copy()
         weights[self.computed_places] = self.computed.weights
@@ -318,8 +310,8 @@ class CpuMemory:
             weights=weights,
             eligibility_traces=eligibility,
             was_candidate=neurons.was_candidate.copy(),
-            pending=sums,
-            pending_candidate=self.ring.flags.reshape(shape)[slots] if self._key.flagged else sums != 0,
+            pending=pending,
+            pending_candidate=candidates,
             fired_ids=self.fired[0].copy(),
             fired_potentials=self.fired[1].copy(),
             last_fired=last_fired,
@@ -389,13 +381,8 @@ class CpuMemory:
     def _restore_pending(self, state: EngineState) -> None:
         members = self.members
         arriving = state.pending_candidate[:, members] & self._network.neurons.valid_mask[members]
-        sums = np.where(arriving, state.pending[:, members], 0)
-        if bool((arriving & (sums <= 0)).any()):  # what arrives later may cancel a negative one
-            self.use_flags()
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(state.burst_count)
-        self.ring.sums.reshape(shape)[slots] = sums
-        if self._key.flagged:
-            self.ring.flags.reshape(shape)[slots] = arriving
+        self.ring.reshape(shape)[slots] = kept(state.pending[:, members], arriving, self.ring.dtype)
         if self.recall is not None:
             self.recall.ahead[:] = 1
 
@@ -420,5 +407,3 @@ class CpuMemory:
         self._take_rows(layout, members, rows)
         clamps = self.general or layout.static.clamped_sources is not None
         self._compile(static_clamps=clamps, recalled=self.recall is not None)
-        if layout.needs_flags:
-            self.use_flags()

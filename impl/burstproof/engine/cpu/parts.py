@@ -8,6 +8,7 @@ from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Scalars, S
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.sums import make_add
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
 from burstproof.network.schema import Parameters
@@ -34,7 +35,7 @@ def make_parts(key: KernelKey) -> Parts:
     remember = _make_remember()
     return Parts(
         _make_begin(key),
-        _make_waiting(key),
+        _make_waiting(),
         make_dense(key),
         _make_finish(key, remember),
         make_learn(key),
@@ -44,13 +45,12 @@ def make_parts(key: KernelKey) -> Parts:
 
 
 def _make_begin(key: KernelKey) -> Compiled:
-    flagged, restart_fired = key.flagged, key.restart_fired
+    restart_fired, add = key.restart_fired, make_add()
 
     @inner_compiler
     def begin(
         k: int,
         sums: Array,
-        flags: Array,
         plan: StimulusTable,
         parameters: Parameters,
         neurons: Neurons,
@@ -65,13 +65,9 @@ def _make_begin(key: KernelKey) -> Compiled:
         """
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:
-                sums[plan.ids[j]] += plan.amounts[j]
-                if flagged:
-                    flags[plan.ids[j]] = True
+                add(sums, plan.ids[j], plan.amounts[j])
         if s.power_neuron >= lo and s.power_neuron < hi:
-            sums[s.power_neuron] += s.power_amount
-            if flagged:
-                flags[s.power_neuron] = True
+            add(sums, s.power_neuron, s.power_amount)
         if restart_fired:
             for neuron in last:
                 if not parameters.mp_charge_accumulation[neuron]:
@@ -84,15 +80,13 @@ def _make_begin(key: KernelKey) -> Compiled:
     return begin
 
 
-def _make_waiting(key: KernelKey) -> Compiled:
-    flagged = key.flagged
-
+def _make_waiting() -> Compiled:
     @inner_compiler
-    def waiting(sums: Array, flags: Array) -> int:
+    def waiting(sums: Array) -> int:
         """How many of some neurons are candidates."""
         count = 0
-        for i in range(len(sums)):
-            count += flags[i] if flagged else sums[i] != 0
+        for held in sums:
+            count += held != 0
         return count
 
     return waiting

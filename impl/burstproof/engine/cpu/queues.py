@@ -5,7 +5,7 @@ contribution to the queue of its region and of the burst in which it arrives. At
 threads have put there. So sums are only written in cache and by their owner: nothing is added atomically, and a delay
 costs no more than the way through the queue.
 
-Queues have a fixed capacity. Once one is full, all are emptied into the ring (``arrays.Ring``), whose slots are added
+Queues have a fixed capacity. Once one is full, all are emptied into the ring, whose slots are added
 to the queues' sums when their burst comes. A state that is saved has all in the ring, and one that is restored too.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cpu.arrays import Array, Ring, Rows, Static
+from burstproof.engine.cpu.arrays import Array, Rows, Static
 from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
-from burstproof.engine.cpu.lines import lines
+from burstproof.engine.cpu.lines import SUMS, lines, zeros_at
 from burstproof.engine.cpu.palette import NO_PALETTE, Palette, find
 
 REGION_NEURONS = 1 << 16
@@ -63,8 +63,8 @@ class Queues(NamedTuple):
         padded so that threads share no cache line.
     per_thread, capacity : int
         Q and C.
-    sums, flags : (N,)
-        FCL of the burst under way; ``flags`` is empty if not needed.
+    sums : (N,)
+        FCL of the burst under way, see ``sums.py``.
     ahead : int64 (D,)
         Whether a slot of the ring may hold anything.
     """
@@ -79,7 +79,6 @@ class Queues(NamedTuple):
     per_thread: int
     capacity: int
     sums: Array
-    flags: Array
     ahead: npt.NDArray[np.int64]
 
 
@@ -113,11 +112,14 @@ def make_queues(
     bounds: npt.NDArray[np.int64],
     synapses: int,
     contributions: np.dtype[Any],
-    ring: Ring,
+    sums: np.dtype[Any],
     slots: int,
     palette: Palette = NO_PALETTE,
 ) -> Queues:
-    """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each."""
+    """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each.
+
+    ``sums`` is that of the sums.
+    """
     threads, neurons = len(bounds) - 1, int(bounds[-1])
     starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
     regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
@@ -139,8 +141,7 @@ def make_queues(
         ends,
         per_thread,
         capacity,
-        np.zeros(neurons, ring.sums.dtype),
-        np.zeros(neurons if len(ring.flags) else 0, np.bool_),
+        zeros_at(SUMS, neurons, sums),
         np.ones(slots, np.int64),
     )
 

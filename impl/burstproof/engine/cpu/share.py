@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from burstproof.engine.atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax
-from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Ring, Scalars
+from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Scalars
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import Deliver, make_deliver
 from burstproof.engine.cpu.held import Held, content_of
@@ -124,17 +124,17 @@ def _make_own_burst(parts: Parts, deliver: Deliver, key: KernelKey, meet: Compil
         """Arrivals, stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
         tally, queues, plan, neurons, s = shared.tally, shared.queues, model.plan, model.neurons, model.scalars
         lo, hi, slot = queues.bounds[part], queues.bounds[part + 1], number & 1
-        sums, flags = queues.sums, queues.flags
+        sums = queues.sums
         own, own_v = shared.fired[slot, lo:hi], shared.before[slot, lo:hi]
         last = shared.fired[1 - slot, lo : lo + tally[1 - slot, part, FIRED]]
         collect(part, number, queues, model.ring, s)
-        begin(k, sums, flags, plan, model.parameters, neurons, last, s, lo, hi)
+        begin(k, sums, plan, model.parameters, neurons, last, s, lo, hi)
         batch = False
         if emulate and s.emulate_batch:
-            tally[slot, part, WAITING] = waiting(sums[lo:hi], flags[lo:hi])
+            tally[slot, part, WAITING] = waiting(sums[lo:hi])
             meet(shared.board, tally.shape[1])
             batch = total(slot, WAITING, tally) >= BATCH_PATH_CANDIDATES
-        count, touched = dense(lo, hi, number, batch, sums, flags, model.parameters, neurons, s.unit, own, own_v)
+        count, touched = dense(lo, hi, number, batch, sums, model.parameters, neurons, s.unit, own, own_v)
         if trains:
             count = join_trains(count, own, own_v, last, model.extras, neurons)
         count = finish(number, k, count, own, own_v, plan, neurons, s, lo, hi)
@@ -334,7 +334,7 @@ def make_settle(key: KernelKey) -> Compiled:
     empty, restart = deliver.empty, deliver.restart
 
     @compiler
-    def settle(queues: Queues, ring: Ring, s: Scalars) -> None:
+    def settle(queues: Queues, ring: Array, s: Scalars) -> None:
         threads, count = len(queues.ends), queues.per_thread
         for part in range(threads):
             empty(part, queues, ring, s)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from burstproof.engine.cpu.arrays import Computed, Counters, Floats, Ids, Neurons, Plastic, Ring, Scalars, Static, Turn
+from burstproof.engine.cpu.arrays import Array, Computed, Counters, Floats, Ids, Neurons, Plastic, Scalars, Static, Turn
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
 from burstproof.engine.cpu.modes import make_change_modes
 from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
+from burstproof.engine.cpu.sums import make_add
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 
@@ -69,11 +70,10 @@ def make_amount(key: KernelKey) -> Compiled:
 
 
 def _make_send_computed(key: KernelKey) -> Compiled:
-    delayed, flagged = key.delayed, key.flagged
-    amount = make_amount(key)
+    delayed, add, amount = key.delayed, make_add(), make_amount(key)
 
     @inner_compiler
-    def send_computed(burst: int, source: int, v: np.float32, ring: Ring, rows: Computed, s: Scalars) -> bool:
+    def send_computed(burst: int, source: int, v: np.float32, ring: Array, rows: Computed, s: Scalars) -> bool:
         """Add the computed synapses of one source to the ring; whether one was clamped."""
         any_clamped = False
         for j in range(rows.offsets[source], rows.offsets[source + 1]):
@@ -82,20 +82,17 @@ def _make_send_computed(key: KernelKey) -> Compiled:
                 continue
             any_clamped |= clamped
             slot = (burst + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
-            place = np.uint64(slot * s.neurons + np.int64(rows.targets[j]))
-            ring.sums[place] += size
-            if flagged:
-                ring.flags[place] = True
+            add(ring, np.uint64(slot * s.neurons + np.int64(rows.targets[j])), size)
         return any_clamped
 
     return send_computed
 
 
 def _make_send_static(key: KernelKey) -> Compiled:
-    delayed, flagged = key.delayed, key.flagged
+    delayed, add = key.delayed, make_add()
 
     @inner_compiler
-    def send_static(burst: int, first: int, end: int, ring: Ring, static: Static, s: Scalars) -> None:
+    def send_static(burst: int, first: int, end: int, ring: Array, static: Static, s: Scalars) -> None:
         """Add the static synapses ``first`` ... ``end - 1`` to the ring."""
         if delayed:
             own_slot = burst % s.slots
@@ -103,18 +100,12 @@ def _make_send_static(key: KernelKey) -> Compiled:
                 slot = own_slot + np.int64(static.delays[j])
                 slot = slot - s.slots if slot >= s.slots else slot
                 place = np.uint64(slot * s.neurons) + np.uint64(static.targets[j])
-                ring.sums[place] += static.contributions[j]
-                if flagged:
-                    ring.flags[place] = True
+                add(ring, place, static.contributions[j])
         else:
             base = ((burst + 1) % s.slots) * s.neurons
-            sums = ring.sums[base : base + s.neurons]
-            flags = ring.flags[base : base + s.neurons]
+            sums = ring[base : base + s.neurons]
             for j in range(first, end):
-                target = np.uint64(static.targets[j])
-                sums[target] += static.contributions[j]
-                if flagged:
-                    flags[target] = True
+                add(sums, np.uint64(static.targets[j]), static.contributions[j])
 
     return send_static
 
@@ -129,7 +120,7 @@ def make_propagate(key: KernelKey) -> Compiled:
         burst: int,
         ids: Ids,
         potentials: Floats,
-        ring: Ring,
+        ring: Array,
         static: Static,
         computed: Computed,
         s: Scalars,

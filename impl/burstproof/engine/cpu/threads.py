@@ -82,7 +82,7 @@ def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype
     """Entries and type of each array that a ``Team`` holds beside ``memory``, but for those of a few lines."""
     queues, _ = _queues_of(threads, memory)
     synapses, neurons = len(memory.static.targets), memory.layout.neuron_count
-    columns = ("words", "palette", "ends", "sums", "flags")
+    columns = ("words", "palette", "ends", "sums")
     sizes = {f"queues.{name}": (getattr(queues, name).size, getattr(queues, name).dtype) for name in columns}
     return sizes | {
         "rows.words": (synapses, queues.words.dtype),
@@ -100,7 +100,7 @@ def _queues_of(threads: int, memory: CpuMemory) -> tuple[Queues, Palette]:
     widest = np.dtype(np.int64) if memory.computes else static.contributions.dtype
     numbered = static.contributions.dtype.itemsize > 2 and not (memory.general or memory.computes)
     palette = palette_of(static.contributions) if numbered else NO_PALETTE
-    return make_queues(bounds, synapses, widest, memory.ring, slots, palette), palette
+    return make_queues(bounds, synapses, widest, memory.ring.dtype, slots, palette), palette
 
 
 class Team:
@@ -129,13 +129,9 @@ class Team:
         )
         self._shared.board[HELPERS:] = LEFT
         self._bound_static = memory.static
-        self._take_kernels(room_for(None, memory.ring.sums.dtype))
+        self._take_kernels(room_for(None, memory.ring.dtype))
 
     def _take_kernels(self, plan: StimulusTable) -> None:
-        flagged = len(self._memory.ring.flags) > 0
-        flags = np.zeros(self._memory.layout.neuron_count if flagged else 0, np.bool_)
-        queues = self._shared.queues._replace(flags=flags)
-        self._shared = self._shared._replace(queues=queues)
         self._kernel = self._memory.kernels.share
         self._model = self._memory.model(plan)._replace(static=self._rows)
         self._held = Held((self._shared, self._model))
@@ -160,7 +156,7 @@ class Team:
             self._take_kernels(model.plan)
         if not fits(plan, self._model.plan):
             self._dismiss()
-            self._take_kernels(room_for(plan, memory.ring.sums.dtype))
+            self._take_kernels(room_for(plan, memory.ring.dtype))
         fill(self._model.plan, plan)
 
     def advance(self, number: int, bursts: int, plan: StimulusTable, out: Output) -> int:

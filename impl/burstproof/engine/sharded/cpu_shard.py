@@ -10,7 +10,6 @@ import numpy.typing as npt
 from burstproof.engine.cpu.arrays import stimulus_table
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.support import MODELLED
-from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
@@ -55,10 +54,8 @@ class CpuShard:
         )
         if shard.network.features.clamp_potentials:
             self._memory.neurons.unclamped[:] = self._members >= shard.loaded
-        if synapses_appear(shard.network.features):
-            self._memory.use_flags()
         self._number_places(shard.network.synapse_count if shard.network.features.associative else 0)
-        self._no_plan = stimulus_table([None], self._memory.ring.sums.dtype)
+        self._no_plan = stimulus_table([None], self._memory.ring.dtype)
         self._places = np.empty(max(len(self._members), 1), np.uint32)
         self._potentials = np.empty(max(len(self._members), 1), np.float32)
 

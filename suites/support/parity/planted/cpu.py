@@ -68,9 +68,16 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "sums reach float32 by way of float64",
         "engine/cpu/dynamics.py",
-        "x = np.float32(sums[i]) * unit",
-        "x = np.float32(np.float64(sums[i]) * np.float64(unit))",
+        "np.float32(read(sums, place))",
+        "np.float32(np.float64(read(sums, place)))",
         (MIDDLE,),
+    ),
+    Fault(
+        "contributions that cancel make no candidate",
+        "engine/cpu/dynamics.py",
+        "touched = sums[place] != 0",
+        "touched = (sums[place] != 0) & (read(sums, place) != 0)",
+        (DRIVEN,),
     ),
     Fault("a negative sum counts", "engine/cpu/dynamics.py", "if floors:", "if False:", (NEGATIVE, MIX)),
     Fault(
@@ -90,8 +97,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "stimulus counts twice",
         "engine/cpu/parts.py",
-        "+= plan.amounts[j]",
-        "+= 2 * plan.amounts[j]",
+        "add(sums, plan.ids[j], plan.amounts[j])",
+        "add(sums, plan.ids[j], 2 * plan.amounts[j])",
         (ADD_UP, MIX),
     ),
     Fault(

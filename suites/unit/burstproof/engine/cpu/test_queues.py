@@ -12,9 +12,9 @@ import pytest
 from burstproof.engine.cpu import memory as cpu_memory
 from burstproof.engine.cpu import palette as cpu_palette
 from burstproof.engine.cpu import queues as cpu_queues
-from burstproof.engine.cpu.arrays import Ring, Static
+from burstproof.engine.cpu.arrays import Static
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.cpu.lines import lines
+from burstproof.engine.cpu.lines import POTENTIALS, READ, SUMS, copy_at, lines, zeros_at
 from burstproof.engine.cpu.palette import PALETTE_ENTRIES, palette_of
 from burstproof.engine.cpu.queues import (
     LEAST_CAPACITY,
@@ -33,9 +33,7 @@ pytestmark = pytest.mark.requirement("BE-5")
 OWN_KERNEL = "compiles a kernel of its own, which takes seconds"
 
 
-def ring_of(neurons: int, slots: int, flagged: bool = False) -> Ring:
-    cells = neurons * slots
-    return Ring(np.zeros(cells, np.int32), np.zeros(cells if flagged else 0, np.bool_))
+NARROW = np.dtype(np.int32)
 
 
 def static_of(sources: int, targets: np.ndarray[Any, Any], kind: type[np.generic], delays: bool) -> Static:
@@ -54,7 +52,7 @@ def static_of(sources: int, targets: np.ndarray[Any, Any], kind: type[np.generic
 def test_regions_cut_the_ranges_of_the_threads() -> None:
     """A range that is longer than a region has several; an empty range has none."""
     bounds = np.array([0, 64, 64, 64 + 2 * REGION_NEURONS + 7])
-    queues = make_queues(bounds, 1000, np.dtype(np.int16), ring_of(int(bounds[-1]), 3), 3)
+    queues = make_queues(bounds, 1000, np.dtype(np.int16), NARROW, 3)
     last = 64 + 2 * REGION_NEURONS
     assert queues.regions.tolist() == [0, 64, 64 + REGION_NEURONS, last, last + 7]
     assert queues.owned.tolist() == [0, 1, 1, 4]
@@ -75,6 +73,19 @@ def test_no_two_parts_share_a_cache_line(shape: tuple[int, ...]) -> None:
         assert not array.any()
 
 
+@pytest.mark.parametrize("place", [SUMS, READ, POTENTIALS])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint16, np.float32, np.int64])
+def test_arrays_begin_where_they_are_to(place: int, dtype: type[np.generic]) -> None:
+    """Wherever NumPy puts them; a copy of a column of one value is whole."""
+    for count in (0, 1, 1000, 100_003):
+        column = np.broadcast_to(np.ones((), dtype), count)
+        for array in (zeros_at(place, count, dtype), copy_at(place, column)):
+            assert (array.dtype, array.shape, array.flags.writeable) == (dtype, (count,), True)
+            assert array.ctypes.data % 4096 == place or count == 0
+        assert not zeros_at(place, count, dtype).any()
+        np.testing.assert_array_equal(copy_at(place, column), column)
+
+
 @pytest.mark.parametrize(("kind", "word_bytes"), [(np.int16, 4), (np.int32, 6), (np.int64, 10)])
 @pytest.mark.parametrize("delays", [False, True])
 def test_words_lead_back_to_the_synapses(kind: type[np.generic], word_bytes: int, delays: bool) -> None:
@@ -83,7 +94,7 @@ def test_words_lead_back_to_the_synapses(kind: type[np.generic], word_bytes: int
     edges = [0, REGION_NEURONS - 1, REGION_NEURONS, 2 * REGION_NEURONS - 1, 2 * REGION_NEURONS, neurons - 1]
     static = static_of(3, np.array(edges * 2), kind, delays)
     bounds = np.array([0, neurons])
-    queues = make_queues(bounds, len(static.targets), np.dtype(kind), ring_of(neurons, slots), slots)
+    queues = make_queues(bounds, len(static.targets), np.dtype(kind), NARROW, slots)
     with ThreadPoolExecutor(1) as pool:
         rows = pack_rows(static, queues, pool)
     assert rows.words.itemsize == word_bytes
@@ -100,7 +111,7 @@ def test_queues_are_numbered_in_the_narrowest_type_that_holds_them() -> None:
     """255 slots of 5 regions are 1275 queues; the general kernels take 32 bits always."""
     neurons = 4 * REGION_NEURONS + 1
     static = static_of(1, np.array([0, neurons - 1]), np.int16, delays=True)
-    queues = make_queues(np.array([0, neurons]), 2, np.dtype(np.int16), ring_of(neurons, 255), 255)
+    queues = make_queues(np.array([0, neurons]), 2, np.dtype(np.int16), NARROW, 255)
     with ThreadPoolExecutor(1) as pool:
         assert pack_rows(static, queues, pool).bins.dtype == np.uint16
         assert pack_rows(static, queues, pool, narrow=False).bins.dtype == np.uint32
@@ -117,7 +128,7 @@ def test_few_different_contributions_are_numbered(more: int, numbered: bool) -> 
     palette = palette_of(static.contributions)
     assert len(palette.values) == (PALETTE_ENTRIES if numbered else 0)
     bounds = np.array([0, 100])
-    queues = make_queues(bounds, len(static.targets), np.dtype(np.int64), ring_of(100, 1), 1, palette)
+    queues = make_queues(bounds, len(static.targets), np.dtype(np.int64), NARROW, 1, palette)
     with ThreadPoolExecutor(1) as pool:
         words = pack_rows(static, queues, pool, palette).words
     assert words.itemsize == (4 if numbered else 10)

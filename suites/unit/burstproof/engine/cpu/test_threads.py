@@ -23,7 +23,7 @@ from burstproof.network.synthetic.build import driven_spec, synthesize
 pytestmark = [pytest.mark.requirement("BE-5"), pytest.mark.xdist_group("threads")]
 
 LONGER_THAN_HELPERS_WAIT = 0.2
-QUEUES = ("words", "palette", "ends", "sums", "flags")
+QUEUES = ("words", "palette", "ends", "sums")
 
 
 def options(threads: int) -> EngineOptions:
