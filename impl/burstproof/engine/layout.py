@@ -149,7 +149,7 @@ class Layout:
         Quantised amount.
     power_clamped : bool
     needs_flags : bool
-        Whether a candidate may have the sum 0 without stimulus from outside, so that candidates need a flag beside
+        Whether a candidate may have the sum 0 without stimulus from outside, so that CUDA and WGPU need a flag beside
         the sum; otherwise a neuron is a candidate if and only if its sum is not 0.
     drawn_in_degree : int
         The largest in-degree where a device draws the static rows itself, which are not here then.

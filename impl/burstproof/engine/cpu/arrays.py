@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.extras import Extras
-from burstproof.engine.cpu.lines import READ, copy_at
+from burstproof.engine.cpu.lines import OTHERS, copy_at
 from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
@@ -321,7 +321,7 @@ NO_PLASTIC = Plastic(
 
 def own_parameters(parameters: Parameters) -> Parameters:
     """A copy of ``parameters`` that an engine may change."""
-    return Parameters.of(lambda name: copy_at(READ, getattr(parameters, name)))
+    return Parameters.of(lambda name: copy_at(OTHERS, getattr(parameters, name)))
 
 
 def static_of(layout: Layout, general: bool) -> Static:

@@ -121,7 +121,7 @@ def _make_block(key: KernelKey) -> Compiled:
     ) -> None:
         """Dynamics of neurons first ... end - 1, into ``marks``.
 
-        Sums of 64 bits are taken beforehand: beside them, vectors of all else would be half as long.
+        64-bit sums are converted in a loop of their own: in the main loop they would halve the vector width.
         """
         base, wide = np.uint32(first), np.iinfo(sums.dtype).bits == 64
         if wide:

@@ -144,7 +144,7 @@ def state_of(extras: Extras, parameters: Parameters, burst_count: int, since_loa
 
 def take_state(extras: Extras, parameters: Parameters, members: Members, state: FeatureState) -> None:
     """Take over the part of ``state`` that belongs to ``members``; factors follow from the signals (``derive``)."""
-    if len(extras.leaks_in_force) and parameters.thresholds.flags.writeable:
+    if len(extras.leaks_in_force):
         parameters.thresholds[:] = state.thresholds[members]
         parameters.excitabilities[:] = state.excitabilities[members]
         extras.leaks_in_force[:] = state.leak_coefficients[members]

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from burstproof.engine.atomics import Intrinsic, Values
+from burstproof.engine.cpu.lines import PAGE
 
 _READ, _KEEP, _DATA = 0, 3, 1
-_PAGE = 4096
 
 yield_core = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc())
 """``yield_core()``: let another thread have this core."""
@@ -64,8 +64,8 @@ def on_stack(typing_context: Context, count: types.IntegerLiteral, dtype: types.
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         element, length = context.get_data_type(dtype.dtype), count.literal_value
         memory = cgutils.alloca_once(builder, ir.ArrayType(element, length))
-        if length * context.get_abi_sizeof(element) >= _PAGE:
-            memory.align = _PAGE
+        if length * context.get_abi_sizeof(element) >= PAGE:
+            memory.align = PAGE
         place = builder.bitcast(memory, element.as_pointer())
         shape, size = (context.get_constant(types.intp, n) for n in (length, context.get_abi_sizeof(element)))
         array = context.make_array(kind)(context, builder)

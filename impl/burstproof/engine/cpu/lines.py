@@ -1,8 +1,8 @@
-"""Where arrays begin in memory: parts of threads at cache lines of their own, arrays written side by side apart.
+"""Where arrays begin in memory: parts of threads at cache lines of their own, sums and potentials half a page apart.
 
 Where two threads write to one cache line, every write takes it from the other, and several threads are slower than one.
-Where a loop loads from one array what lies at the same place of a page as what it has just stored to another, the
-processor takes it for the same, since it compares the last 12 bits of addresses, and waits: up to twice as long in all.
+Where the address of a load agrees in its last 12 bits with that of a store shortly before, the processor takes the one
+for the other and waits (4K aliasing): the dynamics of a burst then take up to twice as long.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy.typing as npt
 LINE = 8
 """Entries of 64 bits in a cache line."""
 
-_PAGE = 4096
-SUMS, READ, POTENTIALS = 0, _PAGE // 4, _PAGE // 2
-"""Where in a page sums and scratch memory begin, what is read beside them, and potentials."""
+PAGE = 4096
+SUMS, OTHERS, POTENTIALS = 0, PAGE // 4, PAGE // 2
+"""Offsets in a page of sums and scratch memory, of other columns of neurons, and of potentials."""
 
 
 def lines(*shape: int) -> npt.NDArray[np.int64]:
@@ -26,16 +26,16 @@ def lines(*shape: int) -> npt.NDArray[np.int64]:
     return zeros_at(0, int(np.prod(whole)), np.int64).reshape(whole)
 
 
-def zeros_at(place: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Zeros (count,) that begin ``place`` bytes behind the beginning of a page."""
+def zeros_at(offset: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Zeros (count,) that begin ``offset`` bytes behind the beginning of a page."""
     size = count * np.dtype(dtype).itemsize
-    raw = np.zeros(size + _PAGE, np.uint8)
-    first = (place - raw.ctypes.data) % _PAGE
+    raw = np.zeros(size + PAGE, np.uint8)
+    first = (offset - raw.ctypes.data) % PAGE
     return raw[first : first + size].view(dtype)
 
 
-def copy_at(place: int, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy of ``array``, (N,), that begins ``place`` bytes behind the beginning of a page."""
-    copy = zeros_at(place, len(array), array.dtype)
+def copy_at(offset: int, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of ``array``, (N,), that begins ``offset`` bytes behind the beginning of a page."""
+    copy = zeros_at(offset, len(array), array.dtype)
     copy[:] = array
     return copy

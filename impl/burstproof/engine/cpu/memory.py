@@ -31,9 +31,9 @@ from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
-from burstproof.engine.cpu.lines import POTENTIALS, READ, copy_at, zeros_at
+from burstproof.engine.cpu.lines import OTHERS, POTENTIALS, copy_at, zeros_at
 from burstproof.engine.cpu.recall import CACHED_BYTES, can_recall, recall_of
-from burstproof.engine.cpu.sums import kept, shown
+from burstproof.engine.cpu.sums import decoded, encoded
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
 from burstproof.engine.features.levels import clamped
@@ -82,7 +82,7 @@ class CpuMemory:
         Whether the kernels are those that serve every network.
     kernels : Kernels
     ring, parameters, neurons, static, computed, plastic, scalars
-        Named tuples of ``arrays``.
+        As in ``arrays.Model``.
     recall : Recall or None
         What takes the place of ``static``, which then has no synapses.
     counters : int64 (2,)
@@ -107,11 +107,11 @@ class CpuMemory:
         used = extras_key(network)
         packed = self._pack(None)
         self.extras = make_extras(network, packed[1], bool(used or network.features))
+        self.parameters = own_parameters(packed[0].neurons)
         self._take_rows(*packed)
         self._weights = network.synapses.weights[self.rows]
         self._eligibility = network.synapses.eligibility_traces[self.rows]
         self._psps = network.synapses.postsynaptic_potentials[self.rows]
-        self.parameters = own_parameters(self.layout.neurons)
         self.scalars = scalars_of(self.layout, options, fixed_point)
         self._storage = storage_for(options.precision, network.neurons.thresholds)
         self.neurons = self._initial_neurons(pack_shard is not None)
@@ -150,7 +150,7 @@ class CpuMemory:
         if self.recall is not None:
             self.static = nothing
         static = StaticRows(nothing.offsets, nothing.targets, nothing.contributions, None, clamping)
-        self.layout = dataclasses.replace(layout, static=static)
+        self.layout = dataclasses.replace(layout, neurons=self.parameters, static=static)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
         self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
@@ -162,9 +162,9 @@ class CpuMemory:
         countdowns = running_countdowns(table.refractory_countdowns, table.valid_mask)
         return Neurons(
             copy_at(POTENTIALS, self._stored(table.membrane_potentials[members])),
-            copy_at(READ, countdowns[members]),
-            copy_at(READ, table.consecutive_fire_counts[members]),
-            zeros_at(READ, self.layout.neuron_count, np.bool_),
+            copy_at(OTHERS, countdowns[members]),
+            copy_at(OTHERS, table.consecutive_fire_counts[members]),
+            zeros_at(OTHERS, self.layout.neuron_count, np.bool_),
             np.zeros(remembered, np.int64),
             np.zeros(remembered, np.int64),
             np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
@@ -296,7 +296,7 @@ class CpuMemory:
         """The canonical state after burst ``burst_count`` of the neurons and synapses that are here; copies."""
         table, members, neurons = self._network.neurons, self.members, self.neurons
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(burst_count)
-        pending, candidates = shown(self.ring.reshape(shape)[slots])
+        pending, candidates = decoded(self.ring.reshape(shape)[slots])
         own, valid = table.refractory_countdowns[members], table.valid_mask[members]
         weights, eligibility = self._weights.copy(), self._eligibility.copy()
         weights[self.computed_places] = self.computed.weights
@@ -382,7 +382,7 @@ class CpuMemory:
         members = self.members
         arriving = state.pending_candidate[:, members] & self._network.neurons.valid_mask[members]
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(state.burst_count)
-        self.ring.reshape(shape)[slots] = kept(state.pending[:, members], arriving, self.ring.dtype)
+        self.ring.reshape(shape)[slots] = encoded(state.pending[:, members], arriving, self.ring.dtype)
         if self.recall is not None:
             self.recall.ahead[:] = 1
 

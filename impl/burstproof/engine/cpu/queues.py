@@ -5,7 +5,7 @@ contribution to the queue of its region and of the burst in which it arrives. At
 threads have put there. So sums are only written in cache and by their owner: nothing is added atomically, and a delay
 costs no more than the way through the queue.
 
-Queues have a fixed capacity. Once one is full, all are emptied into the ring, whose slots are added
+Queues have a fixed capacity. Once one is full, all are emptied into the ring (``arrays.Model``), whose slots are added
 to the queues' sums when their burst comes. A state that is saved has all in the ring, and one that is restored too.
 """
 
@@ -118,7 +118,7 @@ def make_queues(
 ) -> Queues:
     """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each.
 
-    ``sums`` is that of the sums.
+    ``sums`` is the dtype of the sums.
     """
     threads, neurons = len(bounds) - 1, int(bounds[-1])
     starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]

@@ -4,7 +4,7 @@ A burst adds up what arrives in it: of each of the last D fired lists, the synap
 queue, and all sums are those of one burst. Rows are sorted by delay. A synapse is a word: its target, and above that
 the place of its contribution in the palette.
 
-A state that is saved has all that is under way in the ring, and one that is restored too.
+A state that is saved has all that is under way in the ring (``arrays.Model``), and one that is restored too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ CACHED_BYTES = 1 << 20
 """Most bytes of sums that one thread adds to wherever they lie: they fit a second-level cache."""
 
 _WORD_BITS = 32
+_MOST_NARROW = (1 << 32) - 1
+"""Synapses that offsets of 32 bits count at most."""
 _MOST_DELAYS, _DELAYS = 255, 256
 _FEWEST_PART = 3
 """Synapses of a source that have the same delay, in the mean, from which on lists are faster than queues."""
@@ -63,7 +65,7 @@ def recall_of(static: Static, neurons: int, slots: int, sums: np.dtype[Any]) -> 
     if not len(palette.values):
         return None
     words = np.empty(len(static.targets), np.uint32)
-    offsets = np.zeros((len(static.offsets) - 1) * slots + 1, np.uint32 if len(words) < 1 << 32 else np.int64)
+    offsets = np.zeros((len(static.offsets) - 1) * slots + 1, np.uint32 if len(words) <= _MOST_NARROW else np.int64)
     _pack(static, palette.values, palette.numbers, np.uint32(bits), slots, words, offsets)
     return Recall(
         offsets,
@@ -136,7 +138,7 @@ def _make_add_list() -> Compiled:
     def add_list(ids: Ids, delay: int, slots: int, recall: Recall, sums: Array) -> None:
         """Add what the sources ``ids`` deliver after ``delay`` bursts.
 
-        Each loop over a few synapses has two ends: one that the compiler unrolls has more, which cost most to mistake.
+        Unrolled by two by hand: the compiler's unrolling adds exits, and mispredicted exits dominate short rows.
         """
         for turn in range(-2 * _AHEAD, len(ids)):
             look_ahead(turn, ids, delay, slots, recall)

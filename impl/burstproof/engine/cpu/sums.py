@@ -1,7 +1,7 @@
-"""How sums are kept: with the sign bit turned over, so that 0 says that nothing has arrived.
+"""How sums are encoded: with an inverted sign bit, so that 0 says that nothing has arrived.
 
-A neuron whose contributions cancel to 0 is a candidate, one that nothing reaches is none (SEMANTICS section 2). No sum
-is the least number of its type, so none is kept as 0.
+A neuron whose contributions cancel to 0 is a candidate, one that nothing reaches is none (SEMANTICS section 2). The
+scale keeps sums within 2^31 - 1 or 2^62 of 0 (section 7), so none is the least number of its type, whose code is 0.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from burstproof.engine.cpu.compile import inner_compiler
 from burstproof.engine.rules import Compiled
 
 
-def kept(sums: npt.NDArray[np.int64], arrived: npt.NDArray[np.bool_], dtype: np.dtype[Any]) -> Array:
-    """``sums``, any shape, of which some have ``arrived``, as they are kept in ``dtype``: int32 or int64."""
+def encoded(sums: npt.NDArray[np.int64], arrived: npt.NDArray[np.bool_], dtype: np.dtype[Any]) -> Array:
+    """Codes of ``sums``, any shape, of type ``dtype``, int32 or int64; ``arrived`` says where anything has arrived."""
     return np.where(arrived, sums.astype(dtype) ^ np.iinfo(dtype).min, dtype.type(0))
 
 
-def shown(held: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Sums that are kept in ``held``, 0 where nothing has arrived, and whether anything has."""
-    arrived = held != 0
-    return np.where(arrived, held ^ np.iinfo(held.dtype).min, 0).astype(np.int64), arrived
+def decoded(codes: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Sums, 0 where nothing has arrived, and where anything has."""
+    arrived = codes != 0
+    return np.where(arrived, codes ^ np.iinfo(codes.dtype).min, 0).astype(np.int64), arrived
 
 
 def make_add() -> Compiled:
     """``add``: ``amount`` arrives at one place of ``sums``.
 
-    The sign bit of 0 is set by arithmetic, since of a choice the compiler makes a branch that no processor predicts.
+    Arithmetic, not a condition: the compiler would make it an unpredictable branch.
     """
 
     @inner_compiler
     def add(sums: Array, place: np.uint64, amount: int) -> None:
-        held = sums[place]
-        sign_of_none = (held - 1) & ~held & np.iinfo(sums.dtype).min
-        sums[place] = (held | sign_of_none) + amount
+        code = sums[place]
+        sign_if_zero = (code - 1) & ~code & np.iinfo(sums.dtype).min
+        sums[place] = (code | sign_if_zero) + amount
 
     return add
 

@@ -148,7 +148,6 @@ class Team:
             self._bind()
         elif (
             memory.kernels.share is not self._kernel
-            or memory.ring is not model.ring
             or memory.computed is not model.computed
             or memory.plastic is not model.plastic
         ):

@@ -14,7 +14,7 @@ from burstproof.engine.cpu import palette as cpu_palette
 from burstproof.engine.cpu import queues as cpu_queues
 from burstproof.engine.cpu.arrays import Static
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.cpu.lines import POTENTIALS, READ, SUMS, copy_at, lines, zeros_at
+from burstproof.engine.cpu.lines import OTHERS, POTENTIALS, SUMS, copy_at, lines, zeros_at
 from burstproof.engine.cpu.palette import PALETTE_ENTRIES, palette_of
 from burstproof.engine.cpu.queues import (
     LEAST_CAPACITY,
@@ -73,7 +73,7 @@ def test_no_two_parts_share_a_cache_line(shape: tuple[int, ...]) -> None:
         assert not array.any()
 
 
-@pytest.mark.parametrize("place", [SUMS, READ, POTENTIALS])
+@pytest.mark.parametrize("place", [SUMS, OTHERS, POTENTIALS])
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint16, np.float32, np.int64])
 def test_arrays_begin_where_they_are_to(place: int, dtype: type[np.generic]) -> None:
     """Wherever NumPy puts them; a copy of a column of one value is whole."""

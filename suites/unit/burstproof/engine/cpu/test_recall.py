@@ -12,6 +12,7 @@ import pytest
 
 from burstproof.engine.cpu import recall
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.lines import OTHERS, POTENTIALS, SUMS
 from burstproof.engine.cpu.threads import planned
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
@@ -127,10 +128,42 @@ def test_what_is_cancelled_while_under_way_makes_candidates() -> None:
     network = network_of(2)
     network = network.replace(synapses=replace(network.synapses, weights=np.ones(len(network.synapses.weights), "f4")))
     engine, reference = CpuEngine.create(network, OPTIONS), ReferenceEngine.create(network, OPTIONS)
-    cancels = Stimulus(np.arange(NEURONS, dtype=np.uint32), np.full(NEURONS, -2, np.float32))
-    for plan in (start(), {8: cancels, 9: cancels}):
-        assert recordings_differ(reference.run(7, plan), engine.run(7, plan)) == []
+    assert recordings_differ(reference.run(7, start()), engine.run(7, start())) == []
+    arriving = reference.state().pending[0]
+    assert arriving.all()
+    plan = {8: Stimulus(np.arange(NEURONS, dtype=np.uint32), -arriving.astype(np.float32))}
+    expected = reference.run(7, plan)
+    assert expected.candidate_counts[0] == NEURONS
+    assert recordings_differ(expected, engine.run(7, plan)) == []
     assert reference.state().differences(engine.state()) == ()
+    engine.close()
+
+
+@pytest.mark.thorough(OWN_KERNEL)
+def test_synapses_may_be_too_many_for_offsets_of_32_bits() -> None:
+    """Offsets of 64 bits lead to the same synapses."""
+    network = network_of(5)
+    with mock.patch.object(recall, "_MOST_NARROW", network.synapse_count - 1):
+        engine, reference = CpuEngine.create(network, OPTIONS), ReferenceEngine.create(network, OPTIONS)
+    assert engine._memory.recall is not None
+    assert engine._memory.recall.offsets.dtype == np.int64
+    assert recordings_differ(reference.run(20, start()), engine.run(20, start())) == []
+    engine.close()
+
+
+def test_sums_and_potentials_begin_half_a_page_apart() -> None:
+    """Those of an engine, and all other columns of neurons elsewhere."""
+    engine = CpuEngine.create(network_of(5), OPTIONS)
+    memory = engine._memory
+    assert memory.recall is not None
+    begins = {
+        column: getattr(memory.neurons, column).ctypes.data % 4096
+        for column in ("membrane_potentials", "was_candidate")
+    }
+    assert begins == {"membrane_potentials": POTENTIALS, "was_candidate": OTHERS}
+    assert memory.recall.sums.ctypes.data % 4096 == SUMS
+    assert {column.ctypes.data % 4096 for column in memory.parameters} == {OTHERS}
+    assert all(own is held for own, held in zip(memory.parameters, memory.layout.neurons, strict=True))
     engine.close()
 
 

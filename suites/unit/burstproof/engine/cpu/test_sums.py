@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.compile import compiler
-from burstproof.engine.cpu.sums import kept, make_add, make_read, shown
+from burstproof.engine.cpu.sums import decoded, encoded, make_add, make_read
 
 pytestmark = pytest.mark.requirement("BE-5")
+
+Column = np.ndarray[Any, Any]
 
 WIDTHS = pytest.mark.parametrize("kind", [np.int32, np.int64])
 
@@ -22,14 +24,14 @@ def ends_of(kind: type[np.signedinteger[Any]]) -> list[int]:
 
 
 @WIDTHS
-def test_what_is_kept_is_shown_again(kind: type[np.signedinteger[Any]]) -> None:
-    """Where nothing has arrived, 0 is kept, whatever the sum there."""
+def test_sums_are_decoded_as_they_were_encoded(kind: type[np.signedinteger[Any]]) -> None:
+    """Where nothing has arrived the code is 0, whatever the sum there."""
     sums = np.array([*ends_of(kind), 7], np.int64)
     arrived = np.array([True] * 5 + [False])
-    held = kept(sums, arrived, np.dtype(kind))
-    assert held.dtype == kind
-    assert (held != 0).tolist() == arrived.tolist()
-    again, there = shown(held)
+    codes = encoded(sums, arrived, np.dtype(kind))
+    assert codes.dtype == kind
+    assert (codes != 0).tolist() == arrived.tolist()
+    again, there = decoded(codes)
     assert again.tolist() == [*ends_of(kind), 0]
     assert there.tolist() == arrived.tolist()
 
@@ -41,16 +43,18 @@ def test_arrivals_add_up(kind: type[np.signedinteger[Any]]) -> None:
     add, read = make_add(), make_read()
 
     @compiler
-    def deliver(sums: np.ndarray[Any, Any], places: np.ndarray[Any, Any], amounts: np.ndarray[Any, Any]) -> int:
+    def deliver(sums: Column, places: Column, amounts: Column, found: Column) -> None:
         for j in range(len(places)):
             add(sums, places[j], amounts[j])
-        return read(sums, places[0])
+        for j in range(len(found)):
+            found[j] = read(sums, j)
 
     low, _, _, _, high = ends_of(kind)
     arrivals = [(0, low), (1, high), (2, low), (2, high), (3, 0), (4, high - 1), (4, 1), (5, 3), (5, -3)]
     places, amounts = (np.array(column, np.int64) for column in zip(*arrivals, strict=True))
-    sums = np.zeros(7, kind)
-    assert deliver(sums, places, amounts) == low
-    totals, arrived = shown(sums)
-    assert totals.tolist() == [low, high, 0, 0, high, 0, 0]
+    sums, found = np.zeros(7, kind), np.empty(6, np.int64)
+    deliver(sums, places, amounts, found)
+    totals, arrived = decoded(sums)
+    assert found.tolist() == [low, high, 0, 0, high, 0]
+    assert totals.tolist() == [*found.tolist(), 0]
     assert arrived.tolist() == [True] * 6 + [False]
