@@ -318,7 +318,7 @@ def test_the_reference_uses_no_method_of_a_scale() -> None:
     """The class ``FixedPoint`` also rounds and clamps, for the engines."""
     fields = set(FixedPoint.__dataclass_fields__)
     methods = {name for name in vars(FixedPoint) if not name.startswith("_")} - fields - {"dtype"}
-    assert {"quantise", "unit", "clamp_float", "scale"} == methods - {"from_values"}
+    assert {"quantise", "add_up", "unit", "clamp_float", "scale"} == methods - {"from_values"}
     for module in REFERENCE:
         tree = ast.parse(modules()[module].read_text("utf-8"))
         assert not {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & methods

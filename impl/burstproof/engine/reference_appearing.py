@@ -54,9 +54,15 @@ class Appearing:
     _row_start: Ids
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
-        """Steps 3 and 4: amounts from outside, several to one neuron add up."""
+        """Steps 3 and 4: amounts from outside, several to one neuron add up; their sum is clamped like each of them."""
         integers, clamped = quantised(amounts, self.fixed_point)
-        np.add.at(sums, ids, integers)
+        totals: dict[int, int] = {}
+        for one, amount in zip(ids.tolist(), integers.tolist(), strict=True):
+            totals[one] = totals.get(one, 0) + amount
+        most = self.fixed_point.clamp
+        for one, total in totals.items():
+            sums[one] += min(max(total, -most), most)
+            clamped = clamped or abs(total) > most
         in_fcl[ids] = True
         self.clamped = self.clamped or clamped
 

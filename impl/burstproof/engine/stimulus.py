@@ -31,7 +31,7 @@ class PackedStimulus:
     forced : uint32 (R,)
         Neurons forced to fire, ascending, each once.
     clamped : bool
-        Whether an amount was clamped.
+        Whether an amount or a sum was clamped.
     may_cancel : bool
         Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
     forced_potentials : float32 (R,) or None
@@ -71,7 +71,8 @@ def pack_stimulus(
 ) -> PackedStimulus:
     """Check ``stimulus`` as ``check_stimulus`` does, and quantise it.
 
-    Each amount is quantised on its own, then the integers of one neuron are added.
+    Each amount is quantised on its own, then the integers of one neuron are added, and their sum is clamped as one
+    contribution is: the accumulator has room for one stimulus.
     """
     plain = _pack_plain(stimulus, network, options, fixed_point)
     if plain is not None:
@@ -82,9 +83,9 @@ def pack_stimulus(
     if not len(ids):
         return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
     integers, clamped = fixed_point.quantise(amounts)
-    sums = np.zeros(len(ids), np.int64)
-    np.add.at(sums, places, integers)
-    return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped, bool((integers <= 0).any()))
+    sums, outside = fixed_point.add_up(integers, places, len(ids))
+    may_cancel = bool((integers <= 0).any())
+    return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped or outside, may_cancel)
 
 
 def _pack_plain(

@@ -14,6 +14,9 @@ _FINEST = 149
 UNBOUNDED = 1 << 63
 """``FixedPoint.largest_sum`` where nothing bounds the sums."""
 
+_MAY_WRAP = 1 << 62
+"""From here on a sum that was taken in float64 may be beyond 64 bits."""
+
 
 @dataclass(frozen=True)
 class FixedPoint:
@@ -107,3 +110,14 @@ class FixedPoint:
         integers = np.where(outside | np.isnan(scaled), 0.0, scaled).astype(np.int64)
         integers[outside] = np.where(scaled[outside] > 0, self.clamp, -self.clamp)
         return integers, bool(outside.any())
+
+    def add_up(
+        self, integers: npt.NDArray[np.int64], places: npt.NDArray[np.intp], count: int
+    ) -> tuple[npt.NDArray[np.int64], bool]:
+        """Sums (count,) of what ``quantise`` gave (A,), ``places`` (A,) among them, and whether one was clamped."""
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, places, integers)
+        rough = np.bincount(places, weights=integers, minlength=count)
+        outside = (np.abs(rough) >= _MAY_WRAP) | (np.abs(sums) > self.clamp)
+        sums[outside] = np.where(rough[outside] > 0, self.clamp, -self.clamp)
+        return sums, bool(outside.any())

@@ -144,7 +144,7 @@ class CpuMemory:
         self.plastic = plastic_of(layout, self.extras)
         self.recall: Recall | None = None
         sums = self._fixed_point.dtype
-        if self._may_recall and not self._network.features and can_recall(layout, sums):
+        if self._may_recall and can_recall(layout, sums):
             self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
         nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
         if self.recall is not None:

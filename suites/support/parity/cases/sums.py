@@ -198,6 +198,13 @@ def _stimulus() -> Iterator[Case]:
             {0: 2.0**61, 1: -(2.0**61)},
             True,
         ),
+        (
+            "beyond all scales the sum of a neuron's amounts is clamped as one amount is",
+            EngineOptions(max_stimulus=1e19),
+            [*[(0, 2.4e18), (1, -2.4e18)] * 4, (2, 2e18), (2, 1e18), (3, -2e18), (3, -1e18), (4, 2e18), (4, -1e18)],
+            {0: 2.0**61, 1: -(2.0**61), 2: 2.0**61, 3: -(2.0**61), 4: 1e18},
+            True,
+        ),
     )
     for name, options, amounts, potentials, clamped in table:
         yield Case(

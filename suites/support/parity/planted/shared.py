@@ -14,16 +14,24 @@ from suites.support.parity.planted.names import (
     NO_ROOM,
     PLASTIC,
     STEP,
+    SUM_CLAMP,
     TWO_CLAMPS,
 )
 
 HELPERS = (
     Fault(
         "of several amounts to a neuron the last one counts",
-        "engine/stimulus.py",
+        "network/fixed_point.py",
         "np.add.at(sums, places, integers)",
         "sums[places] = integers",
         (ADD_UP, FRACTIONS),
+    ),
+    Fault(
+        "the amounts of a neuron add up without a clamp",
+        "network/fixed_point.py",
+        "outside = (np.abs(rough) >= _MAY_WRAP) | (np.abs(sums) > self.clamp)",
+        "outside = np.zeros(count, np.bool_)",
+        (SUM_CLAMP,),
     ),
     Fault(
         "what becomes an integer is rounded down",

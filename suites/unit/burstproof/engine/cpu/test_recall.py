@@ -18,7 +18,9 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.parity.feature_checks import compare_recorded
 from suites.support.parity.mixed import MIXES, compare_mix, compare_run
+from suites.support.parity.recordings import FEATURE_NAMES
 from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-2", "BE-4")
@@ -66,6 +68,20 @@ def test_lists_agree_with_the_reference(name: str) -> None:
         return engines[-1]
 
     assert compare_mix(mix, create) + compare_run(mix, create) == []
+    assert all(engine._memory.recall is not None for engine in engines)
+
+
+@pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize("kind", ["mem2", "mem3", "rml"])
+def test_rows_of_networks_with_features_are_recalled(kind: str) -> None:
+    """Recordings with memories, twins, and parameters that change: step by step, and a run from a state."""
+    engines: list[CpuEngine] = []
+
+    def create(network: Network, options: EngineOptions) -> CpuEngine:
+        engines.append(CpuEngine.create(network, replace(options, cpu=ALONE)))
+        return engines[-1]
+
+    assert compare_recorded(next(name for name in FEATURE_NAMES if f"/{kind}_" in name), create) == []
     assert all(engine._memory.recall is not None for engine in engines)
 
 
