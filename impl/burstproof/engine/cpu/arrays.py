@@ -83,26 +83,34 @@ class Rows(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """Static rows and fired lists of ``recall.py``: of N neurons over D delays, with P different contributions.
+    """Static rows and fired lists of ``recall.py``: N neurons of T threads in R regions, D delays, P contributions.
 
     Attributes
     ----------
-    offsets : uint32 or int64 (N D + 1,)
-        The synapses of source i with delay d are those from ``offsets[i D + d - 1]`` up to ``offsets[i D + d]``.
+    bounds, owned, regions
+        As in ``Regions``.
+    offsets : uint32 or int64 (N R D + 1,)
+        The synapses of source i onto region r with delay d begin at ``offsets[(i R + r) D + d - 1]``, and the next ones
+        follow.
     words : uint32 (S,)
-        Synapses: the target, and the place in the palette above ``target_bits``.
+        Synapses: the target's place in its region, and the place in the palette above ``target_bits``.
     palette : int64 (P,)
     target_bits : int
     clamped_sources
         As in ``Static``.
-    lists : uint32 (D N,)
-        Fired list of burst b in slot b mod D, ``counts`` (D,) int64 long.
+    lists : uint32 (D + 1, N)
+        Fired list of burst b in row b mod (D + 1): thread t's starts at its bound.
+    counts : int64 (D + 1, T, LINE)
+        Their lengths, each in the first place of a line.
     sums : (N,)
         FCL of the burst under way, see ``sums.py``.
-    ahead : int64 (D,)
-        Whether a slot of the ring may hold anything.
+    ahead : int64 (R, D)
+        Whether a slot of the ring may hold anything for a region.
     """
 
+    bounds: Array
+    owned: Array
+    regions: Array
     offsets: Array
     words: Array
     palette: Array

@@ -8,7 +8,8 @@ import numpy as np
 
 from burstproof.engine.cpu.arrays import Array, Computed, Counters, Rows, Scalars
 from burstproof.engine.cpu.compile import CLAMPED, KernelKey, inner_compiler
-from burstproof.engine.cpu.queues import ALIGNED, Queues
+from burstproof.engine.cpu.queues import Queues
+from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
 from burstproof.engine.cpu.sums import make_add, make_read
 from burstproof.engine.cpu.synapses import make_amount

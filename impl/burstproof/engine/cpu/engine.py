@@ -48,10 +48,10 @@ class CpuEngine(PackedEngine):
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
         self._closed = False
-        appear, alone = synapses_appear(network.features), self.threads == 1
-        self._growing = Growing(network, options, self.fixed_point, may_recall=alone) if appear else None
+        appear = synapses_appear(network.features)
+        self._growing = Growing(network, options, self.fixed_point, self.threads) if appear else None
         held = self._growing.memory if self._growing else None
-        self._hold(held or CpuMemory(network, options, self.fixed_point, may_recall=alone))
+        self._hold(held or CpuMemory(network, options, self.fixed_point, threads=self.threads))
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""

@@ -28,13 +28,13 @@ class Growing(Growth):
         Another one after the room for twins has run out.
     """
 
-    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, may_recall: bool) -> None:
-        self._options, self._fixed_point, self._may_recall = options, fixed_point, may_recall
+    def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int) -> None:
+        self._options, self._fixed_point, self._threads = options, fixed_point, threads
         super().__init__(network, fixed_point)
 
     def _hold(self) -> None:
         held = self._with_room()
-        self.memory = CpuMemory(held, self._options, self._fixed_point, may_recall=self._may_recall)
+        self.memory = CpuMemory(held, self._options, self._fixed_point, threads=self._threads)
         self._silence = self.memory.plan([None])
         first, parameters = self._network.neuron_count, self.memory.parameters
         self.memory.neurons.unclamped[first:] = True

@@ -1,6 +1,6 @@
 """Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
 
-``run_batch`` runs whole bursts on one core, for networks whose sums fit its cache; otherwise each thread runs
+``run_batch`` runs whole bursts on one core; if there are several threads or queues, each thread runs
 ``share``. ``put_ahead`` and ``settle`` move contributions under way into the ring before a state is read. A shard does
 a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired in
 all shards. There neurons have places in the shard, sources their ids in the whole network.
@@ -43,7 +43,7 @@ def kernels_for(key: KernelKey) -> Kernels:
         kernels = Kernels(
             _make_run_batch(key, parts, propagate, recall),
             recall.put_ahead,
-            make_share(key, parts),
+            make_share(key, parts, recall),
             make_settle(key),
             _make_fire(key, parts),
             _make_receive(key, parts, propagate),
@@ -94,7 +94,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
             base = (number % s.slots) * s.neurons
             sums = ring[base : base + s.neurons]
             if recalled:
-                collect(number, model.recall, ring, s)
+                collect(0, number, model.recall, ring, s)
                 sums = model.recall.sums
             fired, fired_potentials = ids[used:], potentials[used:]
             begin(k, sums, plan, parameters, neurons, last, s, 0, s.neurons)
@@ -113,7 +113,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             if recalled:
-                note(number, last, model.recall, s, counters)
+                note(0, number, last, model.recall, counters)
             else:
                 propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:

@@ -32,7 +32,7 @@ from burstproof.engine.cpu.extras import make_extras, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
 from burstproof.engine.cpu.lines import OTHERS, POTENTIALS, copy_at, zeros_at
-from burstproof.engine.cpu.recall import CACHED_BYTES, can_recall, recall_of
+from burstproof.engine.cpu.recall import CACHED_BYTES, recall_of
 from burstproof.engine.cpu.sums import decoded, encoded
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.key import ExtrasKey, extras_key
@@ -69,8 +69,8 @@ class CpuMemory:
         Of the whole network.
     pack_shard : callable, optional
         Packs the shard that the memory is to hold instead of the whole network.
-    may_recall : bool
-        Whether one thread runs all, so that fired lists may be kept.
+    threads : int
+        Threads that run all of it in one process, so that fired lists may be kept; 0 for others.
 
     Attributes
     ----------
@@ -97,13 +97,13 @@ class CpuMemory:
         options: EngineOptions,
         fixed_point: FixedPoint,
         pack_shard: Pack | None = None,
-        may_recall: bool = False,
+        threads: int = 0,
     ) -> None:
         asked = options.cpu.specialise
         self.general = network.neuron_count < SPECIALISED_NEURONS if asked is None else not asked
         self._network, self._options, self._fixed_point = network, options, fixed_point
         self._pack = pack_shard or self._pack_whole
-        self._may_recall = may_recall and not self.general
+        self._threads = 0 if self.general else threads
         used = extras_key(network)
         packed = self._pack(None)
         self.extras = make_extras(network, packed[1], bool(used or network.features))
@@ -143,9 +143,8 @@ class CpuMemory:
         self.computed = computed_of(layout, self.general, self.extras)
         self.plastic = plastic_of(layout, self.extras)
         self.recall: Recall | None = None
-        sums = self._fixed_point.dtype
-        if self._may_recall and can_recall(layout, sums):
-            self.recall = recall_of(self.static, layout.neuron_count, layout.max_delay, sums)
+        if self._threads:
+            self.recall = recall_of(layout, self.static, self._fixed_point.dtype, self._threads)
         nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
         if self.recall is not None:
             self.static = nothing

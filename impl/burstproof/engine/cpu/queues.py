@@ -11,7 +11,6 @@ to the queues' sums when their burst comes. A state that is saved has all in the
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from concurrent.futures import Executor, wait
 from typing import Any, NamedTuple
@@ -24,18 +23,15 @@ from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.lines import SUMS, lines, zeros_at
 from burstproof.engine.cpu.palette import NO_PALETTE, Palette, find
+from burstproof.engine.cpu.regions import ALIGNED, cut
 
 REGION_NEURONS = 1 << 16
 """Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
-
-ALIGNED = 64
-"""Ranges and regions are multiples of it: two threads write to one cache line at most where their ranges meet."""
 
 LEAST_CAPACITY = 64
 """Contributions that a queue has room for at least; capacities are powers of two."""
 
 _EXPECTED_RATE = 0.01
-_EVENT_COST = 2.0
 _SPARE = 4.0
 _LEAST_BYTES = 1 << 22
 
@@ -45,14 +41,8 @@ class Queues(NamedTuple):
 
     Attributes
     ----------
-    bounds : int64 (T + 1,)
-        Thread t owns the neurons ``bounds[t]:bounds[t + 1]``.
-    owned : int64 (T + 1,)
-        And the regions ``owned[t]:owned[t + 1]``.
-    regions : int64 (R + 1,)
-        Region r has the neurons ``regions[r]:regions[r + 1]``.
-    region_of : int64 (N / 64 + 1,)
-        Region of every ``ALIGNED`` neurons.
+    bounds, owned, regions, region_of
+        As in ``Regions``.
     words : (T * Q * C,)
         Fields ``target``, the place in the region, and ``contribution``, or its number in the ``palette`` if there is
         one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at (t Q + s R + r) C.
@@ -82,21 +72,6 @@ class Queues(NamedTuple):
     ahead: npt.NDArray[np.int64]
 
 
-def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
-    """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
-
-    They are multiples of 64, so that two threads write to one cache line at most where their ranges meet.
-    """
-    if threads == 1:
-        return np.array([0, neurons], np.int64)
-    cost = 1.0 + _EVENT_COST * _EXPECTED_RATE * np.bincount(targets, minlength=neurons)
-    reached = np.concatenate(([0.0], np.cumsum(cost)))
-    cuts = np.searchsorted(reached, reached[-1] * np.arange(threads + 1) / threads)
-    bounds: npt.NDArray[np.int64] = np.minimum((cuts + ALIGNED // 2) // ALIGNED * ALIGNED, neurons).astype(np.int64)
-    bounds[0], bounds[-1] = 0, neurons
-    return bounds
-
-
 def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int:
     """Room of each of ``queues`` queues over ``slots`` slots: for four times what a 1 % firing rate puts there.
 
@@ -121,10 +96,8 @@ def make_queues(
     ``sums`` is the dtype of the sums.
     """
     threads, neurons = len(bounds) - 1, int(bounds[-1])
-    starts = [np.arange(lo, hi, REGION_NEURONS) for lo, hi in itertools.pairwise(bounds)]
-    regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
-    per_thread = slots * (len(regions) - 1)
-    region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
+    cuts = cut(bounds, REGION_NEURONS)
+    per_thread = slots * (len(cuts.regions) - 1)
     held = np.dtype(np.uint16) if len(palette.values) else contributions
     word = np.dtype([("contribution", held), ("target", np.uint16)])
     queues = threads * per_thread
@@ -132,10 +105,7 @@ def make_queues(
     ends = lines(threads, per_thread)
     ends[:, :per_thread] = np.arange(queues).reshape(threads, per_thread) * capacity
     return Queues(
-        bounds,
-        np.concatenate(([0], np.cumsum([len(s) for s in starts]))).astype(np.int64),
-        regions,
-        region_of,
+        *cuts,
         np.empty(queues * capacity, word),
         palette.values,
         ends,

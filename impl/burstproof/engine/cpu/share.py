@@ -1,13 +1,13 @@
 """What each thread of the CPU engine does for its range of neurons in a batch of bursts, and where the threads meet.
 
-The threads stay in compiled code for a whole batch and meet twice per burst: when everybody's fired list is complete,
-and when everything that these send is in the queues. Between batches a helper waits on the board for a while, and then
-leaves.
+The threads stay in compiled code for a whole batch and meet when everybody's fired list is complete. Where there are
+queues, they meet again when everything that these lists send is in them. Between batches a helper waits on the board
+for a while, and then leaves.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from burstproof.engine.cpu.intrinsics import on_stack, yield_core
 from burstproof.engine.cpu.lines import LINE
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.queues import Queues
+from burstproof.engine.cpu.recall import RecallParts
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
 
@@ -51,7 +52,10 @@ class Shared(NamedTuple):
     ----------
     board : int64 (B,)
         The batch, the meetings and the states of the helpers, see the places above.
-    queues : Queues
+    bounds : int64 (T + 1,)
+        Thread t owns the neurons ``bounds[t]:bounds[t + 1]``.
+    queues : Queues or empty
+        Empty where rows are recalled (``recall.py``).
     fired, before : uint32 and float32 (2, N)
         Fired lists of this burst and the last one, by the parity of their numbers: thread t's starts at its bound.
     tally : int64 (2, T, LINE)
@@ -61,7 +65,8 @@ class Shared(NamedTuple):
     """
 
     board: Array
-    queues: Queues
+    bounds: Array
+    queues: Queues | tuple[()]
     fired: Array
     before: Array
     tally: Array
@@ -92,7 +97,7 @@ def _make_gather() -> Compiled:
     @inner_compiler
     def gather(part: int, slot: int, shared: Shared, out: Output, used: int) -> None:
         """Put one thread's fired list where it belongs in the output, whose firings before this burst are ``used``."""
-        to, start = used, shared.queues.bounds[part]
+        to, start = used, shared.bounds[part]
         for other in range(part):
             to += shared.tally[slot, other, FIRED]
         for j in range(shared.tally[slot, part, FIRED]):
@@ -114,20 +119,24 @@ def _make_total() -> Compiled:
     return total
 
 
-def _make_own_burst(parts: Parts, deliver: Deliver, key: KernelKey, meet: Compiled, total: Compiled) -> Compiled:
-    begin, waiting, dense, finish, collect = parts.begin, parts.waiting, parts.dense, parts.finish, deliver.collect
+def _make_own_burst(
+    parts: Parts, recall: RecallParts, deliver: Deliver, key: KernelKey, meet: Compiled, total: Compiled
+) -> Compiled:
+    begin, waiting, dense, finish = parts.begin, parts.waiting, parts.dense, parts.finish
     join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
-    emulate = key.features.emulate_batch_path
+    emulate, recalled = key.features.emulate_batch_path, key.recalled
+    collect = recall.collect if recalled else deliver.collect
 
     @inner_compiler
     def own_burst(part: int, number: int, k: int, shared: Shared, model: Model) -> None:
         """Arrivals, stimulus and dynamics of one thread's range: its fired list and tally of burst ``number``."""
-        tally, queues, plan, neurons, s = shared.tally, shared.queues, model.plan, model.neurons, model.scalars
-        lo, hi, slot = queues.bounds[part], queues.bounds[part + 1], number & 1
-        sums = queues.sums
+        tally, plan, neurons, s = shared.tally, model.plan, model.neurons, model.scalars
+        lo, hi, slot = shared.bounds[part], shared.bounds[part + 1], number & 1
+        sent: Any = model.recall if recalled else shared.queues
+        sums = sent.sums
         own, own_v = shared.fired[slot, lo:hi], shared.before[slot, lo:hi]
         last = shared.fired[1 - slot, lo : lo + tally[1 - slot, part, FIRED]]
-        collect(part, number, queues, model.ring, s)
+        collect(part, number, sent, model.ring, s)
         begin(k, sums, plan, model.parameters, neurons, last, s, lo, hi)
         batch = False
         if emulate and s.emulate_batch:
@@ -155,7 +164,7 @@ def _make_own_list() -> Compiled:
             while j >= before + shared.tally[slot, other, FIRED]:
                 before += shared.tally[slot, other, FIRED]
                 other += 1
-            place = shared.queues.bounds[other] + j - before
+            place = shared.bounds[other] + j - before
             ids[j - first], potentials[j - first] = shared.fired[slot, place], shared.before[slot, place]
 
     return own_list
@@ -165,13 +174,13 @@ def _make_own_sends(deliver: Deliver, meet: Compiled, total: Compiled) -> Compil
     send, empty, restart, own_list = deliver.send, deliver.empty, deliver.restart, _make_own_list()
 
     @inner_compiler
-    def own_sends(part: int, number: int, shared: Shared, model: Model) -> None:
+    def own_sends(part: int, number: int, queues: Queues, shared: Shared, model: Model) -> None:
         """Put one thread's share of what fired anywhere into its queues; afterwards all threads have met.
 
         A thread takes some sources at a time, as it comes to them. If a queue becomes full, all threads stop, move
         what is in the queues onto their ranges to the ring, and go on.
         """
-        slot, threads, queues, s = number & 1, shared.tally.shape[1], shared.queues, model.scalars
+        slot, threads, s = number & 1, shared.tally.shape[1], model.scalars
         regions, arrived = len(queues.regions) - 1, number % s.slots
         fired = total(slot, FIRED, shared.tally)
         ids, potentials = on_stack(_SOURCES, np.uint32), on_stack(_SOURCES, np.float32)
@@ -213,10 +222,10 @@ def _make_own_sends(deliver: Deliver, meet: Compiled, total: Compiled) -> Compil
     return own_sends
 
 
-def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
+def _make_own_batch(key: KernelKey, parts: Parts, recall: RecallParts, meet: Compiled) -> Compiled:
     gather, total, deliver = _make_gather(), _make_total(), make_deliver(key)
-    own_burst = _make_own_burst(parts, deliver, key, meet, total)
-    own_sends = _make_own_sends(deliver, meet, total)
+    own_burst = _make_own_burst(parts, recall, deliver, key, meet, total)
+    own_sends, note, recalled = _make_own_sends(deliver, meet, total), recall.note, key.recalled
     learn, plastic, learns_first = parts.learn, key.plastic, key.learns_first
     read_signals, adapt, modulators, adapts = parts.read_signals, parts.adapt, key.extras.modulators, key.extras.adapts
 
@@ -224,7 +233,7 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
     def own_batch(part: int, shared: Shared, model: Model, out: Output) -> int:
         """One thread's share of the batch on the board. Returns the bursts done."""
         board, s, counters = shared.board, model.scalars, shared.counters[part]
-        threads, bounds = shared.tally.shape[1], shared.queues.bounds
+        threads, bounds = shared.tally.shape[1], shared.bounds
         used = 0
         for k in range(board[BURSTS]):
             if board[ROOM] - used < s.neurons:
@@ -233,6 +242,9 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
             if part == 0:
                 atomic_store(board, _TAKEN, 0)
             own_burst(part, number, k, shared, model)
+            own = shared.fired[number & 1, bounds[part] : bounds[part] + shared.tally[number & 1, part, FIRED]]
+            if recalled:
+                note(part, number, own, model.recall, counters)
             meet(board, threads)
             if plastic and learns_first:
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
@@ -241,7 +253,10 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
             before, used = used, used + total(number & 1, FIRED, shared.tally)
             if part == 0:
                 out.ends[k], out.candidates[k] = used, total(number & 1, CANDIDATES, shared.tally)
-            own_sends(part, number, shared, model)
+            if not recalled:
+                own_sends(part, number, shared.queues, shared, model)
+            elif modulators:
+                meet(board, threads)
             if plastic and not learns_first:
                 learn(number, model.plastic, model.computed, model.neurons, s, counters, part, threads)
                 meet(board, threads)
@@ -250,7 +265,6 @@ def _make_own_batch(key: KernelKey, parts: Parts, meet: Compiled) -> Compiled:
                     read_signals(number, out.ids[before:used], out.potentials[before:used], model.extras)
                 meet(board, threads)
             if adapts:
-                own = shared.fired[number & 1, bounds[part] : bounds[part] + shared.tally[number & 1, part, FIRED]]
                 adapt(number, own, model.extras, model.parameters, bounds[part], bounds[part + 1])
         return int(board[BURSTS])
 
@@ -294,13 +308,13 @@ def _make_wait_for_work() -> Compiled:
     return wait_for_work
 
 
-def make_share(key: KernelKey, parts: Parts) -> Compiled:
+def make_share(key: KernelKey, parts: Parts, recall: RecallParts) -> Compiled:
     """``share``: for the leader (part 0) one batch, for a helper all batches until it leaves.
 
     A batch is called in one place only, since the compiler writes it out wherever it is called.
     """
     meet, hold, wait_for_work = _make_meet(), _make_hold(), _make_wait_for_work()
-    own_batch = _make_own_batch(key, parts, meet)
+    own_batch = _make_own_batch(key, parts, recall, meet)
 
     @compiler
     def share(held: Held, part: int, number: int, bursts: int, out: Output) -> int:

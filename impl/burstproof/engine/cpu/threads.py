@@ -15,13 +15,14 @@ import numpy as np
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
-from burstproof.engine.cpu.arrays import Output, StimulusTable, fill, fits, room_for
+from burstproof.engine.cpu.arrays import Output, Rows, Static, StimulusTable, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.palette import NO_PALETTE, Palette, palette_of
-from burstproof.engine.cpu.queues import Queues, balanced_bounds, bin_type, make_queues, pack_rows
+from burstproof.engine.cpu.queues import Queues, bin_type, make_queues, pack_rows
+from burstproof.engine.cpu.regions import balanced_bounds
 from burstproof.engine.cpu.share import FIRED, HELPERS, IDLE, LEAVE, LEFT, NOT_STARTED, Shared
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
@@ -62,7 +63,7 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
 def planned(network: Network, options: EngineOptions) -> Planned:
     """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
-    memory = CpuMemory(network, options, plan_fixed_point(network, options), may_recall=threads == 1)
+    memory = CpuMemory(network, options, plan_fixed_point(network, options), threads=threads)
     buffers = []
     for name, array in memory.arrays().items():
         held = array.nbytes if any(array.strides) else array.itemsize
@@ -74,21 +75,25 @@ def planned(network: Network, options: EngineOptions) -> Planned:
 
 
 def needs_team(threads: int, memory: CpuMemory) -> bool:
-    """Whether contributions go through queues."""
+    """Whether there are several threads, or queues."""
     return threads > 1 or memory.needs_queues
 
 
 def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype[Any]]]:
     """Entries and type of each array that a ``Team`` holds beside ``memory``, but for those of a few lines."""
-    queues, _ = _queues_of(threads, memory)
     synapses, neurons = len(memory.static.targets), memory.layout.neuron_count
+    sizes = {
+        "shared.fired": (2 * neurons, np.dtype(np.uint32)),
+        "shared.before": (2 * neurons, np.dtype(np.float32)),
+    }
+    if memory.recall is not None:
+        return sizes
+    queues, _ = _queues_of(threads, memory)
     columns = ("words", "palette", "ends", "sums")
-    sizes = {f"queues.{name}": (getattr(queues, name).size, getattr(queues, name).dtype) for name in columns}
+    sizes |= {f"queues.{name}": (getattr(queues, name).size, getattr(queues, name).dtype) for name in columns}
     return sizes | {
         "rows.words": (synapses, queues.words.dtype),
         "rows.bins": (synapses, bin_type(queues, not memory.general)),
-        "shared.fired": (2 * neurons, np.dtype(np.uint32)),
-        "shared.before": (2 * neurons, np.dtype(np.float32)),
     }
 
 
@@ -117,11 +122,18 @@ class Team:
     def _bind(self) -> None:
         """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
         memory, threads, count = self._memory, self._threads, self._memory.layout.neuron_count
-        queues, palette = _queues_of(threads, memory)
-        self._rows = pack_rows(memory.static, queues, self._pool, palette, not memory.general)
+        self._queues: Queues | None = None
+        self._rows: Rows | Static = memory.static
+        if memory.recall is not None:
+            bounds = memory.recall.bounds
+        else:
+            self._queues, palette = _queues_of(threads, memory)
+            self._rows = pack_rows(memory.static, self._queues, self._pool, palette, not memory.general)
+            bounds = self._queues.bounds
         self._shared = Shared(
             lines(HELPERS + threads * LINE),
-            queues,
+            bounds,
+            self._queues or (),
             np.empty((2, count), np.uint32),
             np.empty((2, count), np.float32),
             lines(2, threads, LINE),
@@ -137,8 +149,9 @@ class Team:
         self._held = Held((self._shared, self._model))
 
     def settle(self) -> None:
-        """Move everything that is under way into the ring, as the memory's state shows it."""
-        self._memory.kernels.settle(self._shared.queues, self._memory.ring, self._memory.scalars)
+        """Move everything that is in queues into the ring, as the memory's state shows it."""
+        if self._queues is not None:
+            self._memory.kernels.settle(self._queues, self._memory.ring, self._memory.scalars)
 
     def _follow(self, plan: StimulusTable) -> None:
         """Take over what has changed in the memory since the last batch, and the stimulus of the next one."""
@@ -179,7 +192,7 @@ class Team:
     def _load_fired(self, number: int) -> None:
         """Put the fired list of burst ``number``, which may come from elsewhere, to the ranges."""
         ids, _ = self._memory.fired
-        bounds, slot = self._shared.queues.bounds, number & 1
+        bounds, slot = self._shared.bounds, number & 1
         cuts = np.searchsorted(ids, bounds)
         self._shared.tally[slot, :, FIRED] = np.diff(cuts)
         for first, start, end in zip(bounds, cuts, cuts[1:], strict=False):

@@ -25,7 +25,7 @@ from suites.support.parity.simulator_check import recordings_differ
 
 pytestmark = pytest.mark.requirement("BE-2", "BE-4")
 
-ALONE = CpuOptions(threads=1, specialise=True)
+ALONE, THREE = (CpuOptions(threads=threads, specialise=True) for threads in (1, 3))
 OPTIONS = EngineOptions(cpu=ALONE, max_stimulus=64.0)
 OWN_KERNEL = "compiles a kernel of its own: seconds"
 NEURONS, FAN, SLOTS = 300, 40, 6
@@ -57,28 +57,33 @@ def start() -> dict[int, Stimulus]:
 
 
 @pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
 @pytest.mark.parametrize("name", ["integers, all excitatory", "fractions, delays to 7", "delays to 255", "beta"])
-def test_lists_agree_with_the_reference(name: str) -> None:
-    """Step by step, each followed by a state, and in one go from a state of the reference."""
+def test_lists_agree_with_the_reference(name: str, cpu: CpuOptions) -> None:
+    """Step by step, each followed by a state, and in one go from a state of the reference; in regions of 64 neurons."""
     (mix,) = (mix for mix in MIXES if mix.name == name)
     engines: list[CpuEngine] = []
 
     def create(network: Network, options: EngineOptions) -> CpuEngine:
-        engines.append(CpuEngine.create(network, replace(options, cpu=ALONE)))
+        engines.append(CpuEngine.create(network, replace(options, cpu=cpu)))
         return engines[-1]
 
-    assert compare_mix(mix, create) + compare_run(mix, create) == []
-    assert all(engine._memory.recall is not None for engine in engines)
+    with mock.patch.object(recall, "CACHED_BYTES", 256):
+        assert compare_mix(mix, create) + compare_run(mix, create) == []
+    for engine in engines:
+        assert engine._memory.recall is not None
+        assert len(engine._memory.recall.regions) == -(-engine.network.neuron_count // 64) + 1
 
 
 @pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
 @pytest.mark.parametrize("kind", ["mem2", "mem3", "rml"])
-def test_rows_of_networks_with_features_are_recalled(kind: str) -> None:
+def test_rows_of_networks_with_features_are_recalled(kind: str, cpu: CpuOptions) -> None:
     """Recordings with memories, twins, and parameters that change: step by step, and a run from a state."""
     engines: list[CpuEngine] = []
 
     def create(network: Network, options: EngineOptions) -> CpuEngine:
-        engines.append(CpuEngine.create(network, replace(options, cpu=ALONE)))
+        engines.append(CpuEngine.create(network, replace(options, cpu=cpu)))
         return engines[-1]
 
     assert compare_recorded(next(name for name in FEATURE_NAMES if f"/{kind}_" in name), create) == []
@@ -86,31 +91,35 @@ def test_rows_of_networks_with_features_are_recalled(kind: str) -> None:
 
 
 @pytest.mark.thorough("compiles four kernels of its own")
-def test_other_weights_may_need_other_ways() -> None:
+@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
+def test_other_weights_may_need_other_ways(cpu: CpuOptions) -> None:
     """Two contributions have places in a word, five have not: queues take over, and lists again afterwards."""
-    network = network_of(2)
-    engine, reference = CpuEngine.create(network, OPTIONS), ReferenceEngine.create(network, OPTIONS)
-    bits = (NEURONS - 1).bit_length()
+    network, options = network_of(2), replace(OPTIONS, cpu=cpu)
+    engine, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
+    assert engine._memory.recall is not None
+    bits = engine._memory.recall.target_bits
     with mock.patch.object(recall, "_WORD_BITS", bits + 1), mock.patch("burstproof.engine.cpu.memory.CACHED_BYTES", 0):
         for weights, recalled in ((5, False), (2, True), (5, False)):
             state = replace(reference.state(), weights=network_of(weights).synapses.weights)
             engine.restore(state)
             reference.restore(state)
             assert (engine._memory.recall is not None) is recalled
-            assert (engine._team is None) is recalled
+            assert (engine._team is None) is (recalled and cpu is ALONE)
             assert recordings_differ(reference.run(20, start()), engine.run(20, start())) == []
             assert reference.state().differences(engine.state()) == ()
     engine.close()
 
 
-def test_the_plan_names_what_takes_the_place_of_the_rows() -> None:
-    """Offsets are counted once; what is empty is not named."""
+@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
+def test_the_plan_names_what_takes_the_place_of_the_rows(cpu: CpuOptions) -> None:
+    """Offsets are counted once, for each region; what is empty is not named."""
     network = network_of(5)
-    sizes = {buffer.name: buffer.bytes for buffer in planned(network, OPTIONS).buffers}
+    sizes = {buffer.name: buffer.bytes for buffer in planned(network, replace(OPTIONS, cpu=cpu)).buffers}
     assert sizes["recall.words"] == 4 * network.synapse_count
-    assert sizes["recall.offsets"] == 4 * (NEURONS * SLOTS + 1)
+    assert sizes["recall.offsets"] == 4 * (NEURONS * cpu.threads * SLOTS + 1)
+    assert ("shared.fired" in sizes) is (cpu is THREE)
     assert sum(name.endswith(".offsets") for name in sizes) == 1
-    assert "static.targets" not in sizes
+    assert not {"static.targets", "queues.words", "rows.words"} & set(sizes)
 
 
 @pytest.mark.thorough(OWN_KERNEL)

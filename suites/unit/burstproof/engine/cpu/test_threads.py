@@ -12,7 +12,7 @@ import pytest
 from burstproof.engine.costs import MOST_THREADS
 from burstproof.engine.cpu import recall
 from burstproof.engine.cpu.engine import CpuEngine
-from burstproof.engine.cpu.queues import balanced_bounds
+from burstproof.engine.cpu.regions import balanced_bounds
 from burstproof.engine.cpu.threads import planned, thread_count
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine

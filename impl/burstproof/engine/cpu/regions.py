@@ -1,0 +1,61 @@
+"""Which neurons each thread of the CPU engine owns, cut into regions whose sums stay in a core's cache."""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+ALIGNED = 64
+"""Ranges and regions are multiples of it: two threads write to one cache line at most where their ranges meet."""
+
+_EXPECTED_RATE = 0.01
+_EVENT_COST = 2.0
+
+
+class Regions(NamedTuple):
+    """The ranges of T threads over N neurons, cut into R regions.
+
+    Attributes
+    ----------
+    bounds : int64 (T + 1,)
+        Thread t owns the neurons ``bounds[t]:bounds[t + 1]``.
+    owned : int64 (T + 1,)
+        And the regions ``owned[t]:owned[t + 1]``.
+    regions : int64 (R + 1,)
+        Region r has the neurons ``regions[r]:regions[r + 1]``.
+    region_of : int64 (N / 64 + 1,)
+        Region of every ``ALIGNED`` neurons.
+    """
+
+    bounds: npt.NDArray[np.int64]
+    owned: npt.NDArray[np.int64]
+    regions: npt.NDArray[np.int64]
+    region_of: npt.NDArray[np.int64]
+
+
+def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
+    """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
+
+    They are multiples of 64, so that two threads write to one cache line at most where their ranges meet.
+    """
+    if threads == 1:
+        return np.array([0, neurons], np.int64)
+    cost = 1.0 + _EVENT_COST * _EXPECTED_RATE * np.bincount(targets, minlength=neurons)
+    reached = np.concatenate(([0.0], np.cumsum(cost)))
+    cuts = np.searchsorted(reached, reached[-1] * np.arange(threads + 1) / threads)
+    bounds: npt.NDArray[np.int64] = np.minimum((cuts + ALIGNED // 2) // ALIGNED * ALIGNED, neurons).astype(np.int64)
+    bounds[0], bounds[-1] = 0, neurons
+    return bounds
+
+
+def cut(bounds: npt.NDArray[np.int64], most: int) -> Regions:
+    """The ranges that end at ``bounds``, in regions of at most ``most`` neurons, a multiple of 64."""
+    neurons = int(bounds[-1])
+    starts = [np.arange(lo, hi, most) for lo, hi in itertools.pairwise(bounds)]
+    regions = np.append(np.concatenate(starts), neurons).astype(np.int64)
+    owned = np.concatenate(([0], np.cumsum([len(s) for s in starts]))).astype(np.int64)
+    region_of = np.searchsorted(regions[1:], np.arange(0, neurons + 1, ALIGNED), side="right").astype(np.int64)
+    return Regions(bounds, owned, regions, region_of)
