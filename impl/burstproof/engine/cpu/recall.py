@@ -36,8 +36,8 @@ _MOST_NARROW = (1 << 32) - 1
 """Synapses that offsets of 32 bits count at most."""
 _MOST_COLUMNS, _COLUMNS = 1023, 1024
 """Parts that a row is divided into at most, and room for their ends."""
-_FEWEST_PART = 3
-"""Synapses of a part of a row, in the mean, from which on lists are faster than queues."""
+_FEWEST_PART, _FEWEST_OF_REGION = 3, 6
+"""Synapses of a part of a row, in the mean, from which on lists are faster than queues: with one region, or several."""
 _AHEAD = 16
 """Turns ahead that what a source delivers is asked for, and where it begins twice as many."""
 
@@ -61,9 +61,9 @@ def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int)
         return None
     most = max(CACHED_BYTES // sums.itemsize // ALIGNED, 1) * ALIGNED
     cuts = cut(balanced_bounds(static.targets, neurons, threads), most)
-    columns = slots * (len(cuts.regions) - 1)
-    sources = len(static.offsets) - 1
-    if columns > _MOST_COLUMNS or (columns > 1 and synapses < _FEWEST_PART * columns * sources):
+    regions, sources = len(cuts.regions) - 1, len(static.offsets) - 1
+    columns, fewest = slots * regions, _FEWEST_PART if regions == 1 else _FEWEST_OF_REGION
+    if columns > _MOST_COLUMNS or (columns > 1 and synapses < fewest * columns * sources):
         return None
     bits = max(1, (int(np.diff(cuts.regions).max()) - 1).bit_length())
     palette = palette_of(static.contributions, 1 << (_WORD_BITS - bits))
@@ -86,7 +86,7 @@ def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int)
         np.empty((slots + 1, neurons), np.uint32),
         lines(slots + 1, threads, LINE),
         zeros_at(SUMS, neurons, sums),
-        np.zeros((len(cuts.regions) - 1, slots), np.int64),
+        np.zeros((regions, slots), np.int64),
     )
 
 

@@ -34,7 +34,7 @@ NEURONS, FAN, SLOTS = 300, 40, 6
 @pytest.fixture(autouse=True)
 def short_parts() -> Iterator[None]:
     """Lists also where a source has few synapses of one delay."""
-    with mock.patch.object(recall, "_FEWEST_PART", 0):
+    with mock.patch.multiple(recall, _FEWEST_PART=0, _FEWEST_OF_REGION=0):
         yield
 
 
@@ -192,12 +192,15 @@ def test_sums_and_potentials_begin_half_a_page_apart() -> None:
     engine.close()
 
 
-@pytest.mark.parametrize(("delays", "fan", "recalled"), [(1, 1, True), (6, 18, True), (6, 17, False)])
-def test_lists_need_rows_that_are_long_enough(delays: int, fan: int, recalled: bool) -> None:
-    """Three synapses of a source and a delay, in the mean; without delays any row will do."""
+@pytest.mark.parametrize(
+    ("delays", "fan", "cpu", "recalled"),
+    [(1, 1, ALONE, True), (6, 18, ALONE, True), (6, 17, ALONE, False), (1, 18, THREE, True), (1, 17, THREE, False)],
+)
+def test_lists_need_rows_that_are_long_enough(delays: int, fan: int, cpu: CpuOptions, recalled: bool) -> None:
+    """Three synapses of a source and a delay, in the mean, or six with several regions; otherwise any row will do."""
     ids = np.arange(NEURONS * fan)
     synapses = SynapseTable.build(ids % NEURONS, ids % 7, delay_bursts=(ids % delays + 1).astype(np.uint8))
-    with mock.patch.object(recall, "_FEWEST_PART", 3):
-        engine = CpuEngine.create(Network(NeuronTable.build(NEURONS), synapses), OPTIONS)
+    with mock.patch.multiple(recall, _FEWEST_PART=3, _FEWEST_OF_REGION=6):
+        engine = CpuEngine.create(Network(NeuronTable.build(NEURONS), synapses), replace(OPTIONS, cpu=cpu))
     assert (engine._memory.recall is not None) is recalled
     engine.close()
