@@ -99,7 +99,7 @@ class ReferenceEngine(ReferenceState, Engine):
             for row in range(len(rows) - 1):
                 rows[row] = rows[row + 1]
             rows[-1] = 0
-        self._put(np.asarray(stimulus.ids).astype(np.int64), np.asarray(stimulus.amounts, np.float32), sums, in_fcl)
+        self._stimulate(stimulus, sums, in_fcl)
         power = self.network.power_neuron
         if power is not None:
             self._put(np.array([power]), np.array([self.network.power_amount], np.float32), sums, in_fcl)
@@ -108,6 +108,19 @@ class ReferenceEngine(ReferenceState, Engine):
         neurons, potentials = (np.array([getattr(one, name) for one in added]) for name in ("neuron", "potential"))
         self._put(neurons.astype(np.int64), potentials.astype(np.float32), sums, in_fcl)
         return sums, in_fcl & self.neurons.valid_mask
+
+    def _stimulate(self, stimulus: Stimulus, sums: npt.NDArray[np.int64], in_fcl: npt.NDArray[np.bool_]) -> None:
+        """Step 3: several amounts to one neuron add up, and their sum is clamped like each of them."""
+        integers, clamped = quantised(np.asarray(stimulus.amounts, np.float32), self.fixed_point)
+        totals: dict[int, int] = {}
+        for one, amount in zip(np.asarray(stimulus.ids).tolist(), integers.tolist(), strict=True):
+            totals[one] = totals.get(one, 0) + amount
+        most = self.fixed_point.clamp
+        for one, total in totals.items():
+            sums[one] += min(max(total, -most), most)
+            in_fcl[one] = True
+            clamped = clamped or abs(total) > most
+        self.clamped = self.clamped or clamped
 
     def _restart(self) -> None:
         """Step 5: non-accumulating neurons restart from 0."""

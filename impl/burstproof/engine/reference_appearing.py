@@ -54,15 +54,9 @@ class Appearing:
     _row_start: Ids
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
-        """Steps 3 and 4: amounts from outside, several to one neuron add up; their sum is clamped like each of them."""
+        """Step 4, and what memories put in: several amounts to one neuron add up."""
         integers, clamped = quantised(amounts, self.fixed_point)
-        totals: dict[int, int] = {}
-        for one, amount in zip(ids.tolist(), integers.tolist(), strict=True):
-            totals[one] = totals.get(one, 0) + amount
-        most = self.fixed_point.clamp
-        for one, total in totals.items():
-            sums[one] += min(max(total, -most), most)
-            clamped = clamped or abs(total) > most
+        np.add.at(sums, ids, integers)
         in_fcl[ids] = True
         self.clamped = self.clamped or clamped
 

@@ -70,7 +70,7 @@ class CpuMemory:
     pack_shard : callable, optional
         Packs the shard that the memory is to hold instead of the whole network.
     threads : int
-        Threads that run all of it in one process, so that fired lists may be kept; 0 for others.
+        Threads that run the whole network; 0 for a shard, which keeps no fired lists.
 
     Attributes
     ----------

@@ -59,11 +59,13 @@ def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int)
     neurons, slots, synapses = layout.neuron_count, layout.max_delay, len(static.targets)
     if layout.computed is not None or layout.plastic is not None or not synapses:
         return None
-    most = max(CACHED_BYTES // sums.itemsize // ALIGNED, 1) * ALIGNED
+    most, sources = max(CACHED_BYTES // sums.itemsize // ALIGNED, 1) * ALIGNED, len(static.offsets) - 1
+    if not _pays(-(-neurons // most), slots, synapses / sources):
+        return None
     cuts = cut(balanced_bounds(static.targets, neurons, threads), most)
-    regions, sources = len(cuts.regions) - 1, len(static.offsets) - 1
-    columns, fewest = slots * regions, _FEWEST_PART if regions == 1 else _FEWEST_OF_REGION
-    if columns > _MOST_COLUMNS or (columns > 1 and synapses < fewest * columns * sources):
+    regions = len(cuts.regions) - 1
+    columns = regions * slots
+    if not _pays(regions, slots, synapses / sources):
         return None
     bits = max(1, (int(np.diff(cuts.regions).max()) - 1).bit_length())
     palette = palette_of(static.contributions, 1 << (_WORD_BITS - bits))
@@ -88,6 +90,12 @@ def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int)
         zeros_at(SUMS, neurons, sums),
         np.zeros((regions, slots), np.int64),
     )
+
+
+def _pays(regions: int, slots: int, synapses: float) -> bool:
+    """Whether rows of so many ``synapses``, in the mean, are long enough to be divided by regions and delays."""
+    columns, fewest = regions * slots, _FEWEST_PART if regions == 1 else _FEWEST_OF_REGION
+    return columns <= _MOST_COLUMNS and (columns == 1 or synapses >= fewest * columns)
 
 
 @inner_compiler
@@ -166,6 +174,8 @@ def _make_add_list() -> Compiled:
 
         Unrolled by two by hand: the compiler's unrolling adds exits, and mispredicted exits dominate short rows.
         """
+        if len(ids) == 0:
+            return
         for turn in range(-2 * _AHEAD, len(ids)):
             look_ahead(turn, ids, column, columns, recall)
             if turn < 0:

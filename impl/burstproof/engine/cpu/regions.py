@@ -37,10 +37,7 @@ class Regions(NamedTuple):
 
 
 def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int) -> npt.NDArray[np.int64]:
-    """Bounds (threads + 1,) of ranges that take about the same time: dynamics, and what arrives at a 1 % firing rate.
-
-    They are multiples of 64, so that two threads write to one cache line at most where their ranges meet.
-    """
+    """Bounds (threads + 1,) of ranges that take as long, with what arrives at a 1 % firing rate; multiples of 64."""
     if threads == 1:
         return np.array([0, neurons], np.int64)
     cost = 1.0 + _EVENT_COST * _EXPECTED_RATE * np.bincount(targets, minlength=neurons)

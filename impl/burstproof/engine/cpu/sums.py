@@ -2,7 +2,6 @@
 
 A neuron whose contributions cancel to 0 is a candidate, one that nothing reaches is none (SEMANTICS section 1). The
 scale keeps sums within 2^31 - 1 or 2^62 of 0 (section 7), so none is the least number of its type, whose code is 0.
-Only a ``max_stimulus`` above 9 * 10^18 admits one: by several amounts to one neuron that are beyond all scales.
 """
 
 from __future__ import annotations

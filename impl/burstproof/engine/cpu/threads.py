@@ -1,6 +1,6 @@
 """The threads of the numba CPU engine: how many, and how they come to their work.
 
-Each thread owns a range of neurons (``queues.py``) and stays in compiled code for whole batches (``share.py``).
+Each thread owns a range of neurons (``regions.py``) and stays in compiled code for whole batches (``share.py``).
 The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
 batch about as long as a busy caller takes, and otherwise sleep in a pool.
 """
@@ -150,7 +150,7 @@ class Team:
 
     def settle(self) -> None:
         """Move everything that is in queues into the ring, as the memory's state shows it."""
-        if self._queues is not None:
+        if self._queues is not None and self._memory.recall is None:
             self._memory.kernels.settle(self._queues, self._memory.ring, self._memory.scalars)
 
     def _follow(self, plan: StimulusTable) -> None:

@@ -18,6 +18,8 @@ from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
 from burstproof.network.model import Network, NeuronTable, SynapseTable
+from suites.support.bench.feature_networks import with_every_feature
+from suites.support.bench.rows import Row
 from suites.support.parity.feature_checks import compare_recorded
 from suites.support.parity.mixed import MIXES, compare_mix, compare_run
 from suites.support.parity.recordings import FEATURE_NAMES
@@ -88,6 +90,24 @@ def test_rows_of_networks_with_features_are_recalled(kind: str, cpu: CpuOptions)
 
     assert compare_recorded(next(name for name in FEATURE_NAMES if f"/{kind}_" in name), create) == []
     assert all(engine._memory.recall is not None for engine in engines)
+
+
+@pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
+def test_features_of_neurons_go_with_lists(cpu: CpuOptions) -> None:
+    """Homeostats, modulators and spike trains; with three threads each has neurons, and areas cross their bounds."""
+    row = Row(400, 0.2, checked_bursts=20, kind="parameters")
+    network, options = with_every_feature(row.network()), EngineOptions(cpu=cpu)
+    engine, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
+    held = engine._memory.recall
+    assert held is not None
+    assert len(held.bounds) == cpu.threads + 1
+    assert (np.diff(held.bounds) > 0).all()
+    expected = reference.run(row.checked_bursts, row.start)
+    assert np.isin(np.arange(397, 400), expected.fired_ids).all(), "the drivers are silent"
+    assert recordings_differ(expected, engine.run(row.checked_bursts, row.start)) == []
+    assert reference.state().differences(engine.state()) == ()
+    engine.close()
 
 
 @pytest.mark.thorough("compiles four kernels of its own")
@@ -197,10 +217,13 @@ def test_sums_and_potentials_begin_half_a_page_apart() -> None:
     [(1, 1, ALONE, True), (6, 18, ALONE, True), (6, 17, ALONE, False), (1, 18, THREE, True), (1, 17, THREE, False)],
 )
 def test_lists_need_rows_that_are_long_enough(delays: int, fan: int, cpu: CpuOptions, recalled: bool) -> None:
-    """Three synapses of a source and a delay, in the mean, or six with several regions; otherwise any row will do."""
+    """Three synapses of a source and a delay, in the mean, or six with three regions; otherwise any row will do."""
     ids = np.arange(NEURONS * fan)
-    synapses = SynapseTable.build(ids % NEURONS, ids % 7, delay_bursts=(ids % delays + 1).astype(np.uint8))
+    targets = ids * 7 % NEURONS
+    synapses = SynapseTable.build(ids % NEURONS, targets, delay_bursts=(ids // NEURONS % delays + 1).astype(np.uint8))
     with mock.patch.multiple(recall, _FEWEST_PART=3, _FEWEST_OF_REGION=6):
         engine = CpuEngine.create(Network(NeuronTable.build(NEURONS), synapses), replace(OPTIONS, cpu=cpu))
-    assert (engine._memory.recall is not None) is recalled
+    held = engine._memory.recall
+    assert (held is not None) is recalled
+    assert held is None or len(held.regions) == cpu.threads + 1
     engine.close()

@@ -70,7 +70,7 @@ def test_the_plan_names_what_the_threads_hold(threads: int, specialise: bool) ->
     """A single thread has queues, too, if its sums are too large to be added to wherever they lie."""
     network = synapses_with_delays()
     chosen = EngineOptions(cpu=CpuOptions(threads=threads, specialise=specialise))
-    with mock.patch("burstproof.engine.cpu.memory.CACHED_BYTES", 0), mock.patch.object(recall, "CACHED_BYTES", 0):
+    with mock.patch("burstproof.engine.cpu.memory.CACHED_BYTES", 0), mock.patch.object(recall, "_MOST_COLUMNS", 0):
         sizes = {buffer.name: buffer.bytes for buffer in planned(network, chosen).buffers}
         team = CpuEngine.create(network, chosen)
     assert team._team is not None
