@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.costs import USUAL_RATE
 from burstproof.engine.cpu.arrays import Array, Rows, Static
 from burstproof.engine.cpu.compile import compiler
 from burstproof.engine.cpu.disk import keep_on_disk
@@ -31,7 +32,6 @@ REGION_NEURONS = 1 << 16
 LEAST_CAPACITY = 64
 """Contributions that a queue has room for at least; capacities are powers of two."""
 
-_EXPECTED_RATE = 0.01
 _SPARE = 4.0
 _LEAST_BYTES = 1 << 22
 
@@ -77,7 +77,7 @@ def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int
 
     All together take at most as much memory as the ``synapses`` themselves, or a little where these are few.
     """
-    expected = _SPARE * _EXPECTED_RATE * synapses * slots / queues
+    expected = _SPARE * USUAL_RATE * synapses * slots / queues
     affordable = max(synapses * word_bytes, _LEAST_BYTES) / (queues * word_bytes)
     wanted = max(int(min(expected, affordable)), LEAST_CAPACITY)
     return 1 << (wanted.bit_length() - 1)

@@ -8,10 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.costs import USUAL_RATE
+
 ALIGNED = 64
 """Ranges and regions are multiples of it: two threads write to one cache line at most where their ranges meet."""
 
-_EXPECTED_RATE = 0.01
 _EVENT_COST = 2.0
 
 
@@ -40,7 +41,7 @@ def balanced_bounds(targets: npt.NDArray[np.uint32], neurons: int, threads: int)
     """Bounds (threads + 1,) of ranges that take as long, with what arrives at a 1 % firing rate; multiples of 64."""
     if threads == 1:
         return np.array([0, neurons], np.int64)
-    cost = 1.0 + _EVENT_COST * _EXPECTED_RATE * np.bincount(targets, minlength=neurons)
+    cost = 1.0 + _EVENT_COST * USUAL_RATE * np.bincount(targets, minlength=neurons)
     reached = np.concatenate(([0.0], np.cumsum(cost)))
     cuts = np.searchsorted(reached, reached[-1] * np.arange(threads + 1) / threads)
     bounds: npt.NDArray[np.int64] = np.minimum((cuts + ALIGNED // 2) // ALIGNED * ALIGNED, neurons).astype(np.int64)

@@ -52,8 +52,8 @@ class Shared(NamedTuple):
     ----------
     board : int64 (B,)
         The batch, the meetings and the states of the helpers, see the places above.
-    bounds : int64 (T + 1,)
-        Thread t owns the neurons ``bounds[t]:bounds[t + 1]``.
+    bounds
+        As in ``Regions``.
     queues : Queues or empty
         Empty where rows are recalled (``recall.py``).
     fired, before : uint32 and float32 (2, N)
