@@ -74,7 +74,7 @@ def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int)
     words = np.empty(synapses, np.uint32)
     offsets = np.zeros(sources * columns + 1, np.uint32 if synapses <= _MOST_NARROW else np.int64)
     packing = palette.values, palette.numbers, np.uint32(bits), slots, words, offsets
-    _pack(0, 0, static, cuts, *packing)
+    _pack(0, 0, static, cuts, *packing)  # compiled once, before all cores begin
     on_spans(0, sources, lambda span: _pack(span.start, span.stop, static, cuts, *packing))
     return Recall(
         cuts.bounds,
