@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cpu.engine import CpuEngine
+from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import SPECIALISED_NEURONS
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.profile import FEAGI_2_6, FEAGI_BETA, Profile
@@ -17,7 +18,7 @@ from burstproof.errors import NetworkError, StimulusError
 from burstproof.network.model import Area, Network, NeuronTable, SynapseTable
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NO_LIMIT
-from suites.support.parity.mixed import MIXES, compare_mix
+from suites.support.parity.mixed import MIXES, compare_mix, compare_run
 from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-4", "BE-5", "BE-17")
@@ -155,6 +156,27 @@ def test_specialised_kernels_agree(name: str, threads: int) -> None:
     cpu = CpuOptions(threads=threads, specialise=True)
     problems = compare_mix(mix, lambda network, options: CpuEngine.create(network, replace(options, cpu=cpu)))
     assert not problems, problems[0]
+
+
+@pytest.mark.thorough(OWN_KERNEL)
+@pytest.mark.parametrize(
+    "name", ["beta, mp-driven, plastic, windows 1 and 3", "clamped contributions", "delays to 255", "batch path"]
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_long_run_goes_on_with_kernels_of_its_own(name: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a batch on the general kernels the rest of the run, and its state, are the reference's."""
+    monkeypatch.setattr("burstproof.engine.cpu.engine._GENERAL_UPDATES", 0)
+    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", 3)
+    (mix,) = (mix for mix in MIXES if mix.name == name)
+    made: list[tuple[CpuEngine, Kernels]] = []
+
+    def create(network: Network, options: EngineOptions) -> CpuEngine:
+        engine = CpuEngine.create(network, replace(options, cpu=CpuOptions(threads=threads)))
+        made.append((engine, engine.kernels))
+        return engine
+
+    assert compare_run(mix, create) == []
+    assert all(engine.kernels is not general for engine, general in made)
 
 
 def test_small_networks_share_the_kernels_of_their_profile() -> None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.options import CpuOptions
 from stages.measuring import Measure
 from suites.support.networks.growth_golden import SHIPPED
@@ -36,6 +37,7 @@ LARGE = (
 SPECIALISED = backends.Backend("cpu, specialised", cpu=backends.CpuOptions(threads=1, specialise=True))
 """The kernels that larger networks get."""
 
+CHANGING = backends.Backend("cpu, general then specialised", cpu=backends.CpuOptions(threads=1))
 CPU = backends.Backend("cpu", cpu=CpuOptions())
 
 LONG = "a large network of several, run for long"
@@ -92,6 +94,30 @@ def genome(request: pytest.FixtureRequest) -> TrustedRun:
 def test_cpu_against_the_reference(smaller: TrustedRun, backend: backends.Backend, measure: Measure) -> None:
     """20 K neurons x 100 synapses, 100 bursts: every firing, potential and state equals the reference's."""
     _prove(smaller, backend, measure)
+
+
+@pytest.mark.measures("parity.disagreements", backend=..., network=...)
+@pytest.mark.xdist_group("20 K")
+def test_a_long_run_changes_its_kernels(smaller: TrustedRun, measure: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some 30 bursts on the kernels that serve every network, the others on those of this one: no result changes."""
+    monkeypatch.setattr("burstproof.engine.cpu.engine._GENERAL_UPDATES", 30 * smaller.network.neuron_count)
+    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", 7)
+    _prove(smaller, CHANGING, measure)
+
+
+@pytest.mark.xdist_group("20 K")
+def test_who_changes_kernels(smaller: TrustedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has been long enough; no step, which nobody wants to wait for, and not against what was asked."""
+    monkeypatch.setattr("burstproof.engine.cpu.engine._GENERAL_UPDATES", 0)
+    for asked, changes in ((None, True), (False, False)):
+        options = replace(OPTIONS, cpu=CpuOptions(threads=1, specialise=asked))
+        with closing(CpuEngine.create(smaller.network, options)) as engine:
+            general = engine.kernels
+            engine.run(1)
+            engine.step()
+            assert engine.kernels is general
+            engine.run(1)
+            assert (engine.kernels is not general) is changes
 
 
 @pytest.mark.not_proof

@@ -44,7 +44,8 @@ class CpuOptions:
         0 chooses one or all cores by size.
     specialise : bool or None
         Whether kernels are compiled for what the network uses, which takes seconds and makes bursts faster, or the
-        general ones serve, compiled once for all networks of a profile. ``None`` chooses by size. Results are equal.
+        general ones serve, compiled once for all networks of a profile. ``None`` chooses by size, and a small network
+        gets its own in a long run. Results are equal.
     """
 
     threads: int = 0

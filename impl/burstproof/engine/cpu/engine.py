@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,6 +27,9 @@ from burstproof.network.model import Network
 
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
+_GENERAL_UPDATES = 1 << 31
+"""Bursts times neurons that runs spend on the general kernels before others are compiled for the network: some ten
+seconds, about as long as that takes."""
 
 
 class CpuEngine(PackedEngine):
@@ -48,6 +52,7 @@ class CpuEngine(PackedEngine):
         self.threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
         self._team: Team | None = None
         self._closed = False
+        self._general_updates = 0
         appear = synapses_appear(network.features)
         self._growing = Growing(network, options, self.fixed_point, self.threads) if appear else None
         held = self._growing.memory if self._growing else None
@@ -129,13 +134,25 @@ class CpuEngine(PackedEngine):
         pieces: list[Recording] = []
         left = len(coming)
         while left:
+            if self._general_updates > _GENERAL_UPDATES:
+                self._specialise()
             piece = self._run_batch(min(left, self._batch_length()), packed, record)
             left -= len(piece.bursts)
+            if self._memory.general and self.options.cpu.specialise is None:
+                self._general_updates += len(piece.bursts) * self.network.neuron_count
             if record is not Record.NONE:
                 pieces.append(piece)
             if progress is not None:
                 progress(len(piece.bursts))
         return joined(pieces)
+
+    def _specialise(self) -> None:
+        """Go on from the same state with kernels compiled for the network: a run has time for it, a step has not."""
+        options = dataclasses.replace(self.options, cpu=dataclasses.replace(self.options.cpu, specialise=True))
+        memory = CpuMemory(self.network, options, self.fixed_point, threads=self.threads)
+        memory.restore(self.state())
+        self._hold(memory)
+        self._general_updates = 0
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""

@@ -48,9 +48,9 @@ from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-SPECIALISED_NEURONS = 1 << 16
-"""Neurons from which kernels are compiled for the network: there the seconds that it takes are won back within about
-10 000 bursts. Bursts on the general kernels take 2 to 3 times as long."""
+SPECIALISED_NEURONS, _SPECIALISED_SYNAPSES = 1 << 16, 1 << 23
+"""Sizes from which kernels are compiled for the network at once: there the seconds that it takes are won back within
+some 10 000 bursts. Bursts on the general kernels take up to twice as long."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
@@ -99,8 +99,8 @@ class CpuMemory:
         pack_shard: Pack | None = None,
         threads: int = 0,
     ) -> None:
-        asked = options.cpu.specialise
-        self.general = network.neuron_count < SPECIALISED_NEURONS if asked is None else not asked
+        small = network.neuron_count < SPECIALISED_NEURONS and network.synapse_count < _SPECIALISED_SYNAPSES
+        self.general = small if options.cpu.specialise is None else not options.cpu.specialise
         self._network, self._options, self._fixed_point = network, options, fixed_point
         self._pack = pack_shard or self._pack_whole
         self._threads = 0 if self.general else threads

@@ -93,20 +93,25 @@ def test_rows_of_networks_with_features_are_recalled(kind: str, cpu: CpuOptions)
 
 
 @pytest.mark.thorough(OWN_KERNEL)
-@pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
-def test_features_of_neurons_go_with_lists(cpu: CpuOptions) -> None:
-    """Homeostats, modulators and spike trains; with three threads each has neurons, and areas cross their bounds."""
+@pytest.mark.parametrize("cpu", [ALONE, THREE, CpuOptions(1)], ids=["alone", "three threads", "after some bursts"])
+def test_features_of_neurons_go_with_lists(cpu: CpuOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Homeostats, modulators and spike trains; with three threads each has neurons, and areas cross their bounds.
+
+    Or the general kernels begin the run.
+    """
+    monkeypatch.setattr("burstproof.engine.cpu.engine._GENERAL_UPDATES", 0)
+    monkeypatch.setattr("burstproof.engine.cpu.engine._LONGEST_BATCH", 3)
     row = Row(400, 0.2, checked_bursts=20, kind="parameters")
     network, options = with_every_feature(row.network()), EngineOptions(cpu=cpu)
     engine, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
-    held = engine._memory.recall
-    assert held is not None
-    assert len(held.bounds) == cpu.threads + 1
-    assert (np.diff(held.bounds) > 0).all()
     expected = reference.run(row.checked_bursts, row.start)
     assert np.isin(np.arange(397, 400), expected.fired_ids).all(), "the drivers are silent"
     assert recordings_differ(expected, engine.run(row.checked_bursts, row.start)) == []
     assert reference.state().differences(engine.state()) == ()
+    held = engine._memory.recall
+    assert held is not None
+    assert len(held.bounds) == cpu.threads + 1
+    assert (np.diff(held.bounds) > 0).all()
     engine.close()
 
 
