@@ -28,6 +28,8 @@ from suites.support.parity.planted.fault import (
     CPU,
     CUDA,
     FEATURES,
+    LISTS,
+    LISTS_OF_THREADS,
     ON_CPU,
     SHARDS,
     SHARED,
@@ -57,6 +59,8 @@ SUBJECTS = {
     SHARED: Backend(SHARED, cpu=CpuOptions(threads=1)),
     THREADS: Backend(THREADS, cpu=CpuOptions(threads=2)),
     SHARDS: Backend(SHARDS, shards=2),
+    LISTS: Backend(LISTS, cpu=CpuOptions(threads=1, specialise=True)),
+    LISTS_OF_THREADS: Backend(LISTS_OF_THREADS, cpu=CpuOptions(threads=2, specialise=True)),
     WGPU: Backend(WGPU, wgpu=WgpuOptions()),
     SIMULATED_SHARDS: SimulatedShards(SIMULATED_SHARDS),
     SIMULATOR: Backend(SIMULATOR, cuda=CudaOptions(batch_length=4)),
@@ -87,6 +91,10 @@ def _ready(backend: str) -> Iterator[None]:
     with ExitStack() as stack:
         if backend in ON_CPU:
             stack.enter_context(functions_made_once())
+        if backend in (LISTS, LISTS_OF_THREADS):
+            stack.enter_context(
+                mock.patch.multiple("burstproof.engine.cpu.recall", _FEWEST_PART=0, _FEWEST_OF_REGION=0)
+            )
         if backend in (SIMULATOR, SIMULATED_SHARDS):
             from suites.support.simulated_blocks import quick_simulator
 

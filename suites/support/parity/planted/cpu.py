@@ -14,14 +14,17 @@ from suites.support.parity.planted.names import (
     DRIVEN,
     DRIVEN_CLAMP,
     EQUAL,
+    EXCITATORY,
     FAN,
     FRACTIONS,
     LEAK,
     LIMIT,
+    LISTED_BATCH,
     MIDDLE,
     MIX,
     NAN,
     NEGATIVE,
+    NO_ROOM,
     PERIOD,
     PLASTIC,
     RESTART,
@@ -197,6 +200,61 @@ THREADED: tuple[Fault, ...] = (
         "to += shared.tally[slot, other, FIRED]",
         "to += shared.tally[slot, other, FIRED] - 1",
         (MIX,),
+    ),
+)
+
+LISTED: tuple[Fault, ...] = (
+    Fault(
+        "the last synapse of a part of a row is lost",
+        "engine/cpu/recall.py",
+        "j, end = np.int64(recall.offsets[at]), np.int64(recall.offsets[at + 1])",
+        "j, end = np.int64(recall.offsets[at]), np.int64(recall.offsets[at + 1]) - 1",
+        (EXCITATORY,),
+    ),
+    Fault(
+        "a list is read a burst late",
+        "engine/cpu/recall.py",
+        "row, column = (burst - delay) % kept",
+        "row, column = (burst - delay - 1) % kept",
+        (LISTED_BATCH,),
+    ),
+    Fault(
+        "what is under way goes to another burst of the state",
+        "engine/cpu/recall.py",
+        "slot = (burst - age + delay) % s.slots",
+        "slot = (burst - age + delay + 1) % s.slots",
+        (DELAYS,),
+    ),
+    Fault(
+        "contributions that were restored never arrive",
+        "engine/cpu/recall.py",
+        "if recall.ahead[region, slot]:",
+        "if False:",
+        (LISTED_BATCH,),
+    ),
+    Fault(
+        "nobody is told that a contribution was clamped",
+        "engine/cpu/recall.py",
+        "if static_clamps and recall.clamped_sources[ids[k]]:",
+        "if False:",
+        (NO_ROOM,),
+    ),
+)
+
+LISTED_BY_THREADS: tuple[Fault, ...] = (
+    Fault(
+        "the firings of the last thread are not read",
+        "engine/cpu/recall.py",
+        "delay - 1\n                for sender in range(recall.counts.shape[1]):",
+        "delay - 1\n                for sender in range(recall.counts.shape[1] - 1):",
+        (LISTED_BATCH,),
+    ),
+    Fault(
+        "a thread leaves out its last region",
+        "engine/cpu/recall.py",
+        "range(recall.owned[part], recall.owned[part + 1])",
+        "range(recall.owned[part], recall.owned[part + 1] - 1)",
+        (EXCITATORY,),
     ),
 )
 

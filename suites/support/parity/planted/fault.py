@@ -10,8 +10,9 @@ CPU, THREADS, SHARDS, WGPU, SIMULATOR, CUDA = "cpu", "cpu, 2 threads", "cpu, 2 s
 SHARED = "cpu, shared helpers"
 SIMULATED_SHARDS = "cuda simulator, 2 shards"
 FEATURES = "cpu, features"
+LISTS, LISTS_OF_THREADS = "cpu, fired lists", "cpu, fired lists of 2 threads"
 
-ON_CPU = (CPU, FEATURES, SHARED, THREADS, SHARDS)
+ON_CPU = (CPU, FEATURES, SHARED, THREADS, SHARDS, LISTS, LISTS_OF_THREADS)
 """Their kernels are those of the CPU engine."""
 IN_FORKS = (*ON_CPU, SIMULATOR, SIMULATED_SHARDS)
 """Their faults are tried in forks of one process; a device that a process has asked for is of no use in its forks."""

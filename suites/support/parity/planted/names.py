@@ -28,7 +28,7 @@ DRIVEN = "a negative mp-driven potential counts as 0, and its targets are still 
 CARRY = "a sum carries into its upper 32 bits"
 MIX, FRACTIONS, CLAMPS = "mix: integers", "mix: fractions", "mix: clamped contributions"
 DELAYS, PLASTIC = "mix: fractions, delays to 7", "mix: plastic, window 1"
-BATCH = "batch: fractions"
+EXCITATORY, BATCH, LISTED_BATCH = "mix: integers, all excitatory", "batch: fractions", "batch: integers, all excitatory"
 
 RAW_LEAK = "homeostat: until its first update a neuron keeps its raw leak, then the leak is within its bounds"
 SCALED_LEAK = "modulators: a leak under a homeostat is scaled from g, and the homeostat goes on from the unscaled g"

@@ -60,7 +60,9 @@ def start() -> dict[int, Stimulus]:
 
 @pytest.mark.thorough(OWN_KERNEL)
 @pytest.mark.parametrize("cpu", [ALONE, THREE], ids=["alone", "three threads"])
-@pytest.mark.parametrize("name", ["integers, all excitatory", "fractions, delays to 7", "delays to 255", "beta"])
+@pytest.mark.parametrize(
+    "name", ["integers, all excitatory", "fractions, delays to 7", "delays to 255", "beta", "batch path"]
+)
 def test_lists_agree_with_the_reference(name: str, cpu: CpuOptions) -> None:
     """Step by step, each followed by a state, and in one go from a state of the reference; in regions of 64 neurons."""
     (mix,) = (mix for mix in MIXES if mix.name == name)
