@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from burstproof.door import UsageParser
-from burstproof.errors import BurstproofError, ExitCode, InputError
+from burstproof.door import UsageParser, guarded
+from burstproof.errors import ExitCode, InputError
 from stages import signals
 
 STAGE = "stage6"
@@ -72,28 +72,27 @@ def carry_out(root: Path, base: Path, out: Path, runs: int, options: Sequence[st
 
 
 def main(arguments: Sequence[str], root: Path) -> int:
-    """Carry out the command line."""
-    options = _parser().parse_args(arguments)
+    """Carry out the command line; every error is one message and an exit code."""
+    return guarded("python -m stages.compare", lambda: _main(_parser().parse_args(arguments), root), plain=False)
+
+
+def _main(options: argparse.Namespace, root: Path) -> int:
     out = options.out.resolve()
-    tree = out / "base"
-    passed_on = ["--strict"] if options.strict else []
+    if out.exists():
+        raise InputError("this folder exists already", where="--out", got=str(out))
+    base = _git(root, "rev-parse", "--verify", f"{options.base}^{{commit}}") if options.base else _base(root)
+    print(f"base {base[:12]}, new {_git(root, 'describe', '--always', '--dirty')}", flush=True)
+    out.mkdir(parents=True)
+    tree, passed_on = out / "base", ["--strict"] if options.strict else []
     try:
-        if out.exists():
-            raise InputError("this folder exists already", where="--out", got=str(out))
-        base = _git(root, "rev-parse", "--verify", f"{options.base}^{{commit}}") if options.base else _base(root)
-        print(f"base {base[:12]}, new {_git(root, 'describe', '--always', '--dirty')}", flush=True)
-        out.mkdir(parents=True)
         _git(root, "worktree", "add", "--detach", str(tree), base)
-        try:
-            return carry_out(root, tree, out, options.runs, passed_on, _call)
-        finally:
-            _git(root, "worktree", "remove", "--force", str(tree))
-    except BurstproofError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return int(error.exit_code)
+        return carry_out(root, tree, out, options.runs, passed_on, _call)
     except KeyboardInterrupt as signal:
         print(f"interrupted ({signal}); the runs so far are in {out}", file=sys.stderr)
         return ExitCode.UNDECIDED
+    finally:
+        if tree.exists():
+            _git(root, "worktree", "remove", "--force", str(tree))
 
 
 def _base(root: Path) -> str:

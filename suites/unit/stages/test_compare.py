@@ -105,6 +105,9 @@ def test_wrong_use_is_answered(checkout: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["--base", "absent", "--out", str(tmp_path / "out")], checkout) == 4
     assert "git rev-parse" in capsys.readouterr().err
     assert main(["--out", str(tmp_path)], checkout) == 4
+    (tmp_path / "file").touch()
+    assert main(["--out", str(tmp_path / "file" / "out")], checkout) == 3
+    assert "stages.compare: error: [Errno 20] Not a directory" in capsys.readouterr().err
     for wrong, said in ((["--runs", "2"], "fewer than"), (["--stric"], "Did you mean --strict?")):
         with pytest.raises(SystemExit) as ended:
             main(wrong, checkout)
