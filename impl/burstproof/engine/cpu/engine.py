@@ -11,11 +11,11 @@ import numpy.typing as npt
 from burstproof.engine.admission import check_state
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.cpu.arrays import Counters, Output, StimulusTable, stimulus_table
-from burstproof.engine.cpu.growing import Growing
+from burstproof.engine.cpu.growing import Growing, hold
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, needs_team, thread_count
-from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
+from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
@@ -53,10 +53,9 @@ class CpuEngine(PackedEngine):
         self._team: Team | None = None
         self._closed = False
         self._general_updates = 0
-        appear = synapses_appear(network.features)
-        self._growing = Growing(network, options, self.fixed_point, self.threads) if appear else None
-        held = self._growing.memory if self._growing else None
-        self._hold(held or CpuMemory(network, options, self.fixed_point, threads=self.threads))
+        held = hold(network, options, self.fixed_point, self.threads)
+        self._growing = held if isinstance(held, Growing) else None
+        self._hold(held.memory if isinstance(held, Growing) else held)
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""

@@ -12,6 +12,7 @@ from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.growing import Floats, Growth, Ids
 from burstproof.engine.features.machine import Begun
 from burstproof.engine.features.tables import finite_limits
+from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import EngineState
 from burstproof.engine.stimulus import PackedStimulus
@@ -97,3 +98,10 @@ class Growing(Growth):
         for place, area in enumerate(twins, self._network.neuron_count):
             self._set_twin(place, area)
         self.memory.restore(self._wider(state))
+
+
+def hold(network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int) -> Growing | CpuMemory:
+    """What an engine over ``network`` holds: its memory, within what makes neurons or synapses appear if they can."""
+    if synapses_appear(network.features):
+        return Growing(network, options, fixed_point, threads)
+    return CpuMemory(network, options, fixed_point, threads=threads)

@@ -92,6 +92,10 @@ def test_rows_of_networks_with_features_are_recalled(kind: str, cpu: CpuOptions)
 
     assert compare_recorded(next(name for name in FEATURE_NAMES if f"/{kind}_" in name), create) == []
     assert all(engine._memory.recall is not None for engine in engines)
+    held = CpuEngine.create(engines[0].network, engines[0].options)._memory
+    sizes = {buffer.name: buffer.bytes for buffer in planned(engines[0].network, engines[0].options).buffers}
+    assert sizes["neurons.membrane_potentials"] == 4 * held.layout.neuron_count
+    assert sizes["recall.words"] == held.arrays()["recall.words"].nbytes
 
 
 @pytest.mark.thorough(OWN_KERNEL)
