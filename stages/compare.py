@@ -92,7 +92,7 @@ def _main(options: argparse.Namespace, root: Path) -> int:
         return ExitCode.UNDECIDED
     finally:
         if tree.exists():
-            _git(root, "worktree", "remove", "--force", str(tree))
+            _git(root, "worktree", "remove", "--force", "--force", str(tree))  # twice: it may be locked
 
 
 def _base(root: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -180,7 +181,7 @@ def test_a_long_run_goes_on_with_kernels_of_its_own(name: str, threads: int, mon
 
 
 def test_small_networks_share_the_kernels_of_their_profile() -> None:
-    """Whatever a small network uses, nothing is compiled for it; a large one has kernels of its own."""
+    """Whatever a small network uses, nothing is compiled for it at first; a large one has kernels of its own."""
     engines = [CpuEngine.create(change(mixed_network(1))) for change in VARIANTS.values()]
     lean = Network(NeuronTable.build(3), SynapseTable.build([0], [1]))
     engines.append(CpuEngine.create(lean))
@@ -191,6 +192,8 @@ def test_small_networks_share_the_kernels_of_their_profile() -> None:
     large = Network(NeuronTable.build(SPECIALISED_NEURONS), SynapseTable.build([0], [1]))
     for network, options in ((large, EngineOptions()), (lean, EngineOptions(cpu=SPECIALISED))):
         assert CpuEngine.create(network, options).kernels is not engines[0].kernels
+    with mock.patch("burstproof.engine.cpu.memory._SPECIALISED_SYNAPSES", 1):
+        assert CpuEngine.create(lean).kernels is not engines[0].kernels
 
 
 @pytest.mark.parametrize("cpu", thinned([CpuOptions(1), TWO_THREADS, SPECIALISED], OWN_KERNEL, keep=first(2)), ids=str)

@@ -6,6 +6,7 @@ graphs on and off, three block sizes, against the CPU engine. (The plain driven 
 
 from __future__ import annotations
 
+import weakref
 from contextlib import closing
 from dataclasses import replace
 
@@ -116,8 +117,10 @@ def test_who_changes_kernels(smaller: TrustedRun, monkeypatch: pytest.MonkeyPatc
             engine.run(1)
             engine.step()
             assert engine.kernels is general
+            left = weakref.ref(engine._memory)
             engine.run(1)
             assert (engine.kernels is not general) is changes
+            assert (left() is None) is changes, "the arrays that it had are kept"
 
 
 @pytest.mark.not_proof

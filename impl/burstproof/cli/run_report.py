@@ -142,4 +142,4 @@ def _times(document: dict[str, Any]) -> str:
     if not bursts:
         return "0 s: the checkpoint was at the last burst"
     then = f"; then {1000 * (elapsed_s - first_s) / (bursts - 1):.3f} ms each" if bursts > 1 else ""
-    return f"{elapsed_s:.3f} s (the first {first_s:.3f} s, compilation included{then})"
+    return f"{elapsed_s:.3f} s, compilation included (the first {first_s:.3f} s{then})"

@@ -128,6 +128,20 @@ def test_an_interrupted_comparison_leaves_no_worktree(
     assert git(checkout, "worktree", "list").count("\n") == 0
 
 
+def test_a_worktree_that_git_did_not_finish_is_removed(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that is killed while it checks out leaves its worktree locked."""
+
+    def killed(command: Sequence[str], folder: Path) -> int:
+        git(checkout, "worktree", "lock", str(tmp_path / "out" / "base"))
+        raise Interrupted("SIGTERM")
+
+    monkeypatch.setattr(compare, "_call", killed)
+    assert main(["--out", str(tmp_path / "out")], checkout) == ExitCode.UNDECIDED
+    assert git(checkout, "worktree", "list").count("\n") == 0
+
+
 def test_each_side_imports_its_own_packages(tmp_path: Path) -> None:
     """The base commit's modules come first, although this checkout is installed."""
     (tmp_path / "impl" / "burstproof").mkdir(parents=True)

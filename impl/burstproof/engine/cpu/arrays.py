@@ -37,6 +37,8 @@ class Neurons(NamedTuple):
         Ids in the network, for draws; empty where the place is the id.
     unclamped : bool (n,)
         Neurons whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
+    settled : bool (n / 64 + 1,)
+        Parts of 64 neurons that a burst without arrivals leaves as they are.
     """
 
     membrane_potentials: Array
@@ -47,6 +49,7 @@ class Neurons(NamedTuple):
     fire_streak: Array
     ids: Array
     unclamped: Array
+    settled: Array
 
 
 class Static(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import choose, on_stack
+from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.rounding import make_rounded
 from burstproof.engine.cpu.sums import make_read
 from burstproof.engine.rules import Compiled, Features, make_rules
@@ -214,9 +215,45 @@ def _make_count_true() -> Compiled:
     return count_true
 
 
+def _make_rests() -> Compiled:
+    @inner_compiler
+    def rests(first: int, end: int, sums: Array, n: Neurons) -> bool:
+        """Whether the burst leaves neurons first ... end - 1 as they are: settled, and nothing has arrived."""
+        for part in range(first // ALIGNED, (end - 1) // ALIGNED + 1):
+            if not n.settled[part]:
+                return False
+        arrived = sums[first]
+        for i in range(np.uint64(first), np.uint64(end)):
+            arrived |= sums[i]
+        return bool(arrived == 0)
+
+    return rests
+
+
+def _make_settle(features: Features) -> Compiled:
+    ticks = features.refractory_periods and not features.countdown_only_candidates
+
+    @inner_compiler
+    def settle(first: int, end: int, candidates: int, n: Neurons) -> None:
+        """Note whether a burst without arrivals would leave neurons first ... end - 1 as they are.
+
+        It would after a burst without ``candidates``, in which those that had to restart have done so, unless a
+        countdown goes on.
+        """
+        countdowns = np.uint16(0)
+        if ticks and candidates == 0:
+            for i in range(np.uint64(first), np.uint64(end)):
+                countdowns |= n.refractory_countdowns[i]
+        for part in range(first // ALIGNED, (end - 1) // ALIGNED + 1):
+            n.settled[part] = (candidates == 0) & (countdowns == 0)
+
+    return settle
+
+
 def make_dense(key: KernelKey) -> Compiled:
-    """``dense``: the dynamics of a range of neurons, block by block."""
+    """``dense``: the dynamics of a range of neurons, block by block, but for the blocks that rest."""
     block, full, count_true = _make_block(key), _make_full(key.features), _make_count_true()
+    rests, settle = _make_rests(), _make_settle(key.features)
     counts_here = not key.features.counts_decide
 
     @inner_compiler
@@ -238,16 +275,20 @@ def make_dense(key: KernelKey) -> Compiled:
         places, inputs, before = on_stack(_BLOCK, np.uint32), on_stack(_BLOCK, np.float32), on_stack(_BLOCK, np.float32)
         for j in range(_BLOCK):
             places[j] = j
-        marks = Marks(places, touches, inputs, fires, before)
         touched_eights, eights = touches.view(np.uint64), fires.view(np.uint64)
         fired_count = 0
         candidates = 0
+        marks = Marks(places, touches, inputs, fires, before)
         for first in range(lo, hi, _BLOCK):
             end = min(first + _BLOCK, hi)
+            if rests(first, end, sums, n):
+                continue
             touches[end - first :] = False
             fires[end - first :] = False
             block(first, end, number, batch, sums, p, n, unit, marks)
-            candidates += count_true(touched_eights)
+            touched = count_true(touched_eights)
+            settle(first, end, touched, n)
+            candidates += touched
             for eight in range(len(eights)):
                 if eights[eight] != 0:
                     for j in range(8 * eight, 8 * eight + 8):

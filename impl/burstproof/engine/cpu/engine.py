@@ -28,8 +28,8 @@ from burstproof.network.model import Network
 _BATCH_UPDATES = 1 << 24
 _LONGEST_BATCH = 256
 _GENERAL_UPDATES = 1 << 31
-"""Bursts times neurons that runs spend on the general kernels before others are compiled for the network: some ten
-seconds, about as long as that takes."""
+"""Bursts times neurons that runs spend on the general kernels before others are compiled for the network: ten to twenty
+seconds, of a network with few synapses."""
 
 
 class CpuEngine(PackedEngine):
@@ -59,13 +59,14 @@ class CpuEngine(PackedEngine):
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""
-        self._end_team()
-        self._memory = memory
-        self._no_plan = stimulus_table([None], memory.ring.dtype)
-        capacity = max(memory.layout.neuron_count, 1)
-        self._ids = np.empty(capacity, np.uint32)
-        self._potentials = np.empty(capacity, np.float32)
-        self._team = Team(self.threads, memory) if needs_team(self.threads, memory) else None
+        with KeepingFailure(self):
+            self._end_team()
+            self._memory = memory
+            self._no_plan = stimulus_table([None], memory.ring.dtype)
+            capacity = max(memory.layout.neuron_count, 1)
+            self._ids = np.empty(capacity, np.uint32)
+            self._potentials = np.empty(capacity, np.float32)
+            self._team = Team(self.threads, memory) if needs_team(self.threads, memory) else None
 
     @classmethod
     def create(cls, network: Network, options: EngineOptions | None = None) -> CpuEngine:
@@ -146,12 +147,15 @@ class CpuEngine(PackedEngine):
         return joined(pieces)
 
     def _specialise(self) -> None:
-        """Go on from the same state with kernels compiled for the network: a run has time for it, a step has not."""
-        options = dataclasses.replace(self.options, cpu=dataclasses.replace(self.options.cpu, specialise=True))
-        memory = CpuMemory(self.network, options, self.fixed_point, threads=self.threads)
-        memory.restore(self.state())
-        self._hold(memory)
+        """Go on from the same state with kernels compiled for the network, if there is memory for both for a while."""
         self._general_updates = 0
+        options = dataclasses.replace(self.options, cpu=dataclasses.replace(self.options.cpu, specialise=True))
+        try:
+            memory = CpuMemory(self.network, options, self.fixed_point, threads=self.threads)
+            memory.restore(self.state())
+        except MemoryError:
+            return
+        self._hold(memory)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
@@ -209,9 +213,9 @@ class CpuEngine(PackedEngine):
         refuse_failed(self)
 
     def _end_team(self) -> None:
-        if self._team is not None:
-            self._team.close()
-            self._team = None
+        team, self._team = self._team, None
+        if team is not None:
+            team.close()
 
     def _batch_length(self) -> int:
         return max(1, min(_LONGEST_BATCH, _BATCH_UPDATES // max(self.network.neuron_count, 1)))

@@ -9,6 +9,7 @@ import numpy as np
 from burstproof.engine.cpu.arrays import Floats, Ids, Neurons
 from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.extras import Extras
+from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD, Lists
 from burstproof.engine.rules import Compiled, Compiler
@@ -89,6 +90,7 @@ def _make_advance_trains() -> Compiled:
             n.consecutive_fire_counts[i] = np.uint16(cc)
             if rc >= 0:
                 n.refractory_countdowns[i] = np.uint16(rc)
+                n.settled[i // ALIGNED] = False
 
     return advance_trains
 

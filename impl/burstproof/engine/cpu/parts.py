@@ -8,6 +8,7 @@ from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Scalars, S
 from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.sums import make_add
 from burstproof.engine.cpu.synapses import make_learn
 from burstproof.engine.rules import Compiled
@@ -135,6 +136,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 neurons.refractory_countdowns[neuron] = plan.forced_rc[end]
                 neurons.consecutive_fire_counts[neuron] = plan.forced_cc[end]
             neurons.was_candidate[neuron] = False
+            neurons.settled[neuron // ALIGNED] = False
             end += 1
         forced, held = plan.forced[first:end], plan.forced_potentials[first:end]
         extra = 0

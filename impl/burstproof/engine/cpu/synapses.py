@@ -75,14 +75,13 @@ def _make_send_computed(key: KernelKey) -> Compiled:
     @inner_compiler
     def send_computed(burst: int, source: int, v: np.float32, ring: Array, rows: Computed, s: Scalars) -> bool:
         """Add the computed synapses of one source to the ring; whether one was clamped."""
-        any_clamped, own_slot = False, burst % s.slots
+        any_clamped = False
         for j in range(rows.offsets[source], rows.offsets[source + 1]):
             size, clamped = amount(burst, source, v, j, rows, s)
             if rows.signs[j] == 0:
                 continue
             any_clamped |= clamped
-            slot = own_slot + (np.int64(rows.delays[j]) if delayed else 1)
-            slot = slot - s.slots if slot >= s.slots else slot
+            slot = (burst + (np.int64(rows.delays[j]) if delayed else 1)) % s.slots
             add(ring, np.uint64(slot * s.neurons + np.int64(rows.targets[j])), size)
         return any_clamped
 
@@ -94,7 +93,7 @@ def _make_send_static(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def send_static(burst: int, first: int, end: int, ring: Array, static: Static, s: Scalars) -> None:
-        """Add the static synapses ``first`` ... ``end - 1`` to the ring."""
+        """Add the static synapses ``first`` ... ``end - 1`` to the ring, which without delays is one slot."""
         if delayed and s.slots > 1:
             own_slot = burst % s.slots
             for j in range(first, end):
@@ -103,10 +102,8 @@ def _make_send_static(key: KernelKey) -> Compiled:
                 place = np.uint64(slot * s.neurons) + np.uint64(static.targets[j])
                 add(ring, place, static.contributions[j])
         else:
-            base = ((burst + 1) % s.slots) * s.neurons
-            sums = ring[base : base + s.neurons]
             for j in range(first, end):
-                add(sums, np.uint64(static.targets[j]), static.contributions[j])
+                add(ring, np.uint64(static.targets[j]), static.contributions[j])
 
     return send_static
 

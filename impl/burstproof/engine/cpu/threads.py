@@ -62,7 +62,7 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:
-    """The arrays of an engine over ``network``, which are all in host memory; a column of one value takes one entry."""
+    """Arrays of an engine over ``network`` at its start, all in host memory; a column of one value takes one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
     held = hold(network, options, plan_fixed_point(network, options), threads)
     memory = held.memory if isinstance(held, Growing) else held

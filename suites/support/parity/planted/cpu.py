@@ -29,6 +29,7 @@ from suites.support.parity.planted.names import (
     PLASTIC,
     RESTART,
     SNOOZE,
+    STILL,
     WINDOW,
 )
 
@@ -145,6 +146,20 @@ KERNELS: tuple[Fault, ...] = (
         "np.uint32(2654435761)",
         "np.uint32(2654435769)",
         (DRAW, MIX),
+    ),
+    Fault(
+        "a block rests though something has arrived",
+        "engine/cpu/dynamics.py",
+        "arrived |= sums[i]",
+        "arrived |= sums[first]",
+        (DELAY,),
+    ),
+    Fault(
+        "a block rests though its countdowns go on",
+        "engine/cpu/dynamics.py",
+        "countdowns |= n.refractory_countdowns[i]",
+        "countdowns |= np.uint16(0)",
+        (STILL,),
     ),
     Fault(
         "which neurons restart is not restored",

@@ -106,6 +106,35 @@ def test_an_error_in_what_appears_is_raised_again(name: str) -> None:
         assert list(reference.state().differences(engine.state())) == []
 
 
+@pytest.mark.thorough("compiles kernels of its own")
+def test_a_change_of_kernels_that_does_not_end_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where memory is short the general kernels go on; an interruption within the change is one within a burst."""
+    monkeypatch.setattr("burstproof.engine.cpu.engine._GENERAL_UPDATES", 0)
+    mix = mix_named("integers, all excitatory")
+    network, options = mixed_network(mix), mixed_options(mix)
+    start = {1: Stimulus(forced=np.arange(0, network.neuron_count, 3, dtype=np.uint32))}
+    with closing(ENGINES["2 threads"](network, options)) as engine, closing(_reference(network, options)) as reference:
+        assert isinstance(engine, CpuEngine)
+        general = engine.kernels
+        engine.run(2, start)
+        reference.run(2, start)
+        with mock.patch("burstproof.engine.cpu.engine.CpuMemory", side_effect=MemoryError):
+            engine.run(2)
+        assert engine.kernels is general
+        reference.run(2)
+        known = engine.state()
+        assert list(reference.state().differences(known)) == []
+        within = mock.patch("burstproof.engine.cpu.engine.Team", side_effect=KeyboardInterrupt)
+        with within, pytest.raises(KeyboardInterrupt):
+            engine.run(2)
+        refuses_all(engine, ENDINGS[0][1])
+        engine.restore(known)
+        engine.run(3)
+        reference.run(3)
+        assert engine.kernels is not general
+        assert list(reference.state().differences(engine.state())) == []
+
+
 @pytest.mark.parametrize("ahead", [False, True])
 def test_the_cuda_engine_keeps_the_error_of_a_growing_burst(ahead: bool) -> None:
     """Its devices are not asked for anything here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -9,18 +10,71 @@ import pytest
 
 from burstproof.engine import reference
 from burstproof.engine.cpu import memory
+from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.options import CpuOptions, EngineOptions
 from burstproof.engine.precision import Precision
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES, FEAGI_2_6, FEAGI_BETA, Profile
 from burstproof.engine.state import Stimulus
 from burstproof.network.features import Features
 from suites.support.parity.builder import network
+from suites.support.plans import first, thinned
 
 pytestmark = pytest.mark.requirement("BE-4")
 
 NEURONS = 2500
 SPECIALISED = CpuOptions(threads=1, specialise=True)
 FRACTIONAL = EngineOptions(fractional_stimulus=True, cpu=SPECIALISED)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "profile", thinned([FEAGI_2_6, FEAGI_BETA], "compiles kernels", keep=first(1)), ids=lambda one: one.name
+)
+def test_blocks_rest_where_a_burst_changes_nothing(profile: Profile, threads: int) -> None:
+    """Few neurons get something, then none; countdowns, restarts and forced firings keep a block from its rest.
+
+    A state that is restored wakes all blocks: in it countdowns go on in those that rested.
+    """
+    from burstproof.engine.cpu.engine import CpuEngine
+    from burstproof.engine.reference import ReferenceEngine
+
+    count, generator = 2 * NEURONS, np.random.default_rng(11)
+    net = network(
+        count,
+        thresholds=2,
+        leak_coefficients=0.25,
+        refractory_periods=generator.integers(0, 4, count),
+        consecutive_fire_limits=generator.choice([0, 2], count),
+        snooze_periods=generator.integers(0, 3, count),
+        mp_charge_accumulation=generator.random(count) < 0.5,
+        membrane_potentials=generator.normal(0, 1, count),
+    )
+    options = EngineOptions(profile, cpu=CpuOptions(threads=threads))
+    specified, parts = ReferenceEngine.create(net, options), count // ALIGNED
+    fired, resting = [], []
+    with closing(CpuEngine.create(net, options)) as engine:
+        for number in range(60):
+            ids = np.unique(generator.integers(0, count, 3 if number % 10 < 4 else 0)).astype(np.uint32)
+            forced = fired[-2] if number % 10 == 5 else np.empty(0, np.uint32)  # countdowns of 1 among them
+            stimulus = Stimulus(ids, np.full(len(ids), 2, np.float32), forced)
+            mine, known = engine.step(stimulus), specified.step(stimulus)
+            assert (mine.fired_ids.tolist(), mine.candidates) == (known.fired_ids.tolist(), known.candidates)
+            assert specified.state().differences(engine.state()) == ()
+            fired.append(known.fired_ids)
+            resting.append(engine._memory.neurons.settled[:parts].mean())
+        everybody = Stimulus(np.arange(count, dtype=np.uint32), np.full(count, 2, np.float32))
+        for one in (specified, engine):
+            one.step(everybody)
+        state = specified.state()
+        specified.run(20)
+        engine.run(20)
+        assert engine._memory.neurons.settled[:parts].all()
+        for one in (specified, engine):
+            one.restore(state)
+            one.run(2)
+        assert specified.state().differences(engine.state()) == ()
+    assert min(resting) < 0.6
+    assert max(resting) == 1
 
 
 @pytest.mark.thorough("compiles kernels")

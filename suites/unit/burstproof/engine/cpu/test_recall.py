@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -92,7 +93,8 @@ def test_rows_of_networks_with_features_are_recalled(kind: str, cpu: CpuOptions)
 
     assert compare_recorded(next(name for name in FEATURE_NAMES if f"/{kind}_" in name), create) == []
     assert all(engine._memory.recall is not None for engine in engines)
-    held = CpuEngine.create(engines[0].network, engines[0].options)._memory
+    with closing(CpuEngine.create(engines[0].network, engines[0].options)) as engine:
+        held = engine._memory
     sizes = {buffer.name: buffer.bytes for buffer in planned(engines[0].network, engines[0].options).buffers}
     assert sizes["neurons.membrane_potentials"] == 4 * held.layout.neuron_count
     assert sizes["recall.words"] == held.arrays()["recall.words"].nbytes
@@ -110,6 +112,7 @@ def test_features_of_neurons_go_with_lists(cpu: CpuOptions, monkeypatch: pytest.
     row = Row(400, 0.2, checked_bursts=20, kind="parameters")
     network, options = with_every_feature(row.network()), EngineOptions(cpu=cpu)
     engine, reference = CpuEngine.create(network, options), ReferenceEngine.create(network, options)
+    assert engine._memory.general is (cpu.specialise is None)
     expected = reference.run(row.checked_bursts, row.start)
     assert np.isin(np.arange(397, 400), expected.fired_ids).all(), "the drivers are silent"
     assert recordings_differ(expected, engine.run(row.checked_bursts, row.start)) == []
