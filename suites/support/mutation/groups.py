@@ -81,7 +81,13 @@ GROUPS = (
     Group(
         "gating",
         ("hardware/gates.py", "stages/gating.py"),
-        ("suites/stage2_detect/test_fake_machines.py", "suites/harness/test_plugin.py", "-k", "machines or gate"),
+        (
+            "suites/unit/stages/test_gating.py",
+            "suites/stage2_detect/test_fake_machines.py",
+            "suites/harness/test_plugin.py",
+            "-k",
+            "machines or gate or gating",
+        ),
         parts=2,
     ),
     Group(
@@ -109,6 +115,7 @@ GROUPS = (
         ("impl/burstproof/engine/cpu/dynamics.py",),
         (
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_candidates_are_counted_over_all_blocks",
+            "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_blocks_rest_where_a_burst_changes_nothing",
             "suites/stage5_parity/test_cases.py",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_a_clamped_potential_of_minus_zero_stays",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_full_counts_block",
@@ -117,7 +124,7 @@ GROUPS = (
             "suites/stage5_parity/test_cpu_engine.py::test_batch_path_is_emulated_from_ten_thousand_candidates",
             "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
             "-k",
-            "are_counted or zero_stays or counts_block or specialised or emulated_from or "
+            "are_counted or feagi-2.6-1 or zero_stays or counts_block or specialised or emulated_from or "
             "(thread and not threads and (not recording or int8))",
         ),
         parts=4,
@@ -127,6 +134,8 @@ GROUPS = (
         ("impl/burstproof/engine/reference.py", "impl/burstproof/engine/reference_state.py"),
         (
             "suites/unit/burstproof/engine/test_reference.py",
+            "suites/unit/burstproof/engine/test_interruption.py",
+            "suites/unit/burstproof/engine/test_admission.py",
             "suites/stage5_parity/test_cases.py",
             *_FEATURES,
             "suites/unit/burstproof/engine/test_rules.py",

@@ -53,7 +53,10 @@ def begin(folder: RunFolder, *results: CaseResult, begun: tuple[str, ...] = ()) 
 
 
 def recovered(folder: RunFolder) -> RunRecord:
+    """The record, with which what Python compiled for the stages is gone."""
+    folder.compiled.mkdir(exist_ok=True)
     record = recover(folder, PLAN, folder.path.parent)
+    assert not folder.compiled.exists()
     assert load_run(folder.path).seal == record.seal
     return record
 

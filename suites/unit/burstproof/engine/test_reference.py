@@ -143,6 +143,29 @@ def test_state_that_no_burst_can_see_is_not_kept_by_the_specification() -> None:
     assert kept == [1, 1, 0, 0, 0]
 
 
+def test_a_memory_keeps_a_firing_while_a_burst_can_see_it() -> None:
+    """With a window of 3 in burst 4 that of burst 3, and not in burst 5; nothing arrives at it in between."""
+    engine = ReferenceEngine.create(remembering().replace(plastic_mappings=(plastic([], 3),)), EngineOptions())
+    engine.step(stimulate({}, 0))
+    seen = []
+    for _ in range(4):
+        engine.step()
+        features = engine.state().features
+        assert features is not None
+        seen.append((features.memory.last_fired.tolist(), features.memory.arriving.tolist()))
+    assert seen == [([0], [0]), ([3], [0]), ([3], [0]), ([0], [0])]
+
+
+def test_a_sum_that_just_fits_is_not_clamped_by_the_specification() -> None:
+    """Two amounts of half the clamp, where no scale has room for what is declared."""
+    options = EngineOptions(max_stimulus=1e19)
+    engine = ReferenceEngine.create(network(1, thresholds=3e38), options)
+    half = float(engine.fixed_point.clamp) / engine.fixed_point.scale / 2
+    stimulus = replace(stimulate({}), ids=np.zeros(2, np.uint32), amounts=np.full(2, half, np.float32))
+    engine.step(stimulus)
+    assert (engine.state().membrane_potentials[0], engine.clamped) == (2 * half, False)
+
+
 def test_the_specification_injects_into_the_state_given() -> None:
     """Not into its own."""
     pair = network(2, [synapse(0, 1, weight=3)], thresholds=[1, 99])

@@ -13,12 +13,12 @@ import pytest
 from burstproof.errors import ExitCode
 from reports import store
 from reports.command import main
-from reports.judge.admit import reasons_against
+from reports.judge.admit import _same, reasons_against
 from reports.judge.judging import targets_sha256
 from reports.judge.targets import Status, load_targets
 from reports.judge.verdict import judge_cases
 from reports.store import load_run, reasons_against_run, write_baseline, write_run
-from reports.values.judgement import JudgedMeasurement, Limits
+from reports.values.judgement import JudgedMeasurement, Limits, ReasonCode
 from reports.values.machine import machine_of
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import Invocation, Judging, RunRecord
@@ -391,6 +391,25 @@ def test_of_a_thinned_record_verdicts_are_judged_again_and_intervals_are_not(
         kept = load_run(tmp_path)
         assert ("decides otherwise" in "\n".join(reasons_against(kept, checkout))) is found
         assert "decides otherwise" in "\n".join(reasons_against(replace(kept, thinned_from=""), checkout))
+
+
+def test_of_a_thinned_record_nobody_asks_whether_an_interval_straddles_the_limit(whole: RunRecord) -> None:
+    """Its figures have to be the same, without the ends of the interval."""
+    judgement = next(one.judgement for one in whole.judgements if one.judgement.interval is not None)
+    assert judgement.interval is not None
+    assert judgement.value is not None
+    wider = replace(judgement.interval, high=2 * judgement.interval.high)
+    code = ReasonCode.INTERVAL_STRADDLES_LIMIT
+    straddling = replace(judgement, verdict=Verdict.AMBIGUOUS, reason_code=code, interval=wider)
+    for said, again in ((judgement, straddling), (straddling, judgement)):
+        assert _same(said, again, thinned=True)
+        assert not _same(said, again, thinned=False)
+        assert not _same(said, replace(again, value=2 * judgement.value), thinned=True)
+
+
+def test_a_run_may_finish_in_the_second_in_which_it_began(whole: RunRecord, checkout: Path) -> None:
+    record = sealed(replace(whole, finished_utc=whole.started_utc))
+    assert "the clock was set" not in "\n".join(reasons_against(record, checkout))
 
 
 def test_a_record_of_version_1_may_not_be_quoted() -> None:
