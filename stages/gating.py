@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 GPU_FREE_REASON = "a GPU-free run was asked for"
 
 
-def machine_gates(worker: int = 0) -> Mapping[str, Gate]:
+def machine_gates(worker: int) -> Mapping[str, Gate]:
     """Evaluate the gates of this machine through NVML, without a CUDA context.
 
     Where there are several equal GPUs, the worker of a number above 0 counts them from another one on afterwards.

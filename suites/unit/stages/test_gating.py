@@ -31,6 +31,15 @@ def order_of(monkeypatch: pytest.MonkeyPatch, machine: FakeMachine, worker: int,
 def test_workers_begin_with_different_gpus_and_see_all(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = [order_of(monkeypatch, FOUR, worker) for worker in range(6)]
     assert orders == ["", "1,2,3,0", "2,3,0,1", "3,0,1,2", "0,1,2,3", "1,2,3,0"]
+    assert order_of(monkeypatch, FakeMachine((HOPPER,) * 2), 1) == "1,0"
+
+
+def test_who_is_no_worker_changes_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    inventory = FOUR.inventory(replace(LINUX_HOST, visible_devices=None))
+    monkeypatch.setattr("hardware.inventory.take_inventory", lambda: inventory)
+    assert Gatekeeper(gpu_free=False).gates["gpu"].is_open
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
 
 @pytest.mark.parametrize(

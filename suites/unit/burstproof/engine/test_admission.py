@@ -174,6 +174,14 @@ def test_the_reference_refuses_the_weights_that_others_refuse(name: str, row: in
     assert found == found[:1] * len(ENGINES)
 
 
+@pytest.mark.parametrize("name", ENGINES)
+def test_weights_that_are_all_too_large_are_refused(name: str) -> None:
+    with closing(ENGINES[name](ring(), EngineOptions())) as subject:
+        state = subject.state()
+        with pytest.raises(NetworkError):
+            subject.restore(replace(state, weights=np.full_like(state.weights, 1e25)))
+
+
 def test_only_valid_synapses_say_how_many_rows_there_are() -> None:
     network = ring(9, valid_mask=[True, True, False])
     state = after_a_firing(network)
