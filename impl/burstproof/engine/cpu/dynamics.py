@@ -238,14 +238,16 @@ def _make_settle(features: Features) -> Compiled:
         """Note whether a burst without arrivals would leave neurons first ... end - 1 as they are.
 
         It would after a burst without ``candidates``, in which those that had to restart have done so, unless a
-        countdown goes on.
+        countdown goes on. What stays is not written: other threads' notes lie on the same cache lines.
         """
         countdowns = np.uint16(0)
         if ticks and candidates == 0:
             for i in range(np.uint64(first), np.uint64(end)):
                 countdowns |= n.refractory_countdowns[i]
+        settled = (candidates == 0) & (countdowns == 0)
         for part in range(first // ALIGNED, (end - 1) // ALIGNED + 1):
-            n.settled[part] = (candidates == 0) & (countdowns == 0)
+            if n.settled[part] != settled:
+                n.settled[part] = settled
 
     return settle
 

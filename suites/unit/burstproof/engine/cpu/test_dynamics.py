@@ -77,6 +77,20 @@ def test_blocks_rest_where_a_burst_changes_nothing(profile: Profile, threads: in
     assert max(resting) == 1
 
 
+def test_a_block_rests_whatever_its_neighbours_do() -> None:
+    """Only in the second of three, which is not settled, neurons that are to restart do so: the others are not read."""
+    from burstproof.engine.cpu.engine import CpuEngine
+
+    options = EngineOptions(cpu=CpuOptions(threads=1))
+    with closing(CpuEngine.create(network(NEURONS, mp_charge_accumulation=False), options)) as engine:
+        engine.run(2)
+        neurons = engine._memory.neurons
+        neurons.membrane_potentials[:], neurons.was_candidate[:] = 0.5, True
+        neurons.settled[1024 // ALIGNED : 2048 // ALIGNED] = False
+        engine.step()
+        assert np.flatnonzero(neurons.membrane_potentials == 0).tolist() == list(range(1024, 2048))
+
+
 @pytest.mark.thorough("compiles kernels")
 @pytest.mark.parametrize("amount", [0.0, 2.0])
 def test_candidates_are_counted_over_all_blocks(amount: float) -> None:
