@@ -14,6 +14,8 @@ from burstproof.errors import InputError, StimulusError, refuse_first
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
+_LAST_ID = np.iinfo(np.uint32).max
+
 FORCED_POTENTIAL = np.float32(100.0)
 """Potential with which a forced firing joins the fired list (SEMANTICS section 4)."""
 
@@ -75,6 +77,7 @@ def pack_stimulus(
     contribution is: the accumulator has room for one stimulus.
     """
     plain = _pack_plain(stimulus, network, options, fixed_point)
+    plain = plain or _pack_plain(_in_order(stimulus), network, options, fixed_point)
     if plain is not None:
         return plain
     ids, places, amounts, forced = check_stimulus(stimulus, network, options)
@@ -88,8 +91,25 @@ def pack_stimulus(
     return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped or outside, may_cancel)
 
 
+def _in_order(stimulus: Stimulus) -> Stimulus | None:
+    """``stimulus`` with ids of uint32, ascending; ``None`` if its arrays are not such as can be put in order."""
+    if not isinstance(stimulus, Stimulus):
+        return None
+    ids, amounts, forced = stimulus.ids, stimulus.amounts, stimulus.forced
+    for given in (ids, forced):
+        if not isinstance(given, np.ndarray) or given.ndim != 1 or given.dtype.kind not in "iu":
+            return None
+        if given.size and not 0 <= given.min() <= given.max() <= _LAST_ID:
+            return None
+    if not isinstance(amounts, np.ndarray) or amounts.shape != ids.shape:
+        return None
+    order = np.argsort(ids, kind="stable")
+    in_order = np.sort(forced).astype(np.uint32)
+    return Stimulus(ids[order].astype(np.uint32), amounts[order], in_order, stimulus.memories_early)
+
+
 def _pack_plain(
-    stimulus: Stimulus, network: Network, options: EngineOptions, point: FixedPoint
+    stimulus: Stimulus | None, network: Network, options: EngineOptions, point: FixedPoint
 ) -> PackedStimulus | None:
     """The usual stimulus in few steps: uint32 ids, ascending, each once, with float32 amounts; ``None`` for any other.
 

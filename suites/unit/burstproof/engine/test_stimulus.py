@@ -32,17 +32,22 @@ def packed(given: Stimulus, options: EngineOptions, invalid: int = -1) -> Packed
 @pytest.mark.parametrize("fractional", [False, True])
 @pytest.mark.parametrize("amounts", [[1, 2, 3, 4, 5], [-1, 0, 255, -255, 7], [0.25, -0.5, 3.75, 1, 2]])
 @pytest.mark.parametrize("forced", [[], [5], [1, 2, 30]])
-def test_both_ways_make_the_same(fractional: bool, amounts: list[float], forced: list[int]) -> None:
+def test_all_ways_make_the_same(
+    fractional: bool, amounts: list[float], forced: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is, put in order first, and step by step."""
     if not fractional and amounts[0] == 0.25:
         pytest.skip("these amounts are refused without fractions")
     options = EngineOptions(fractional_stimulus=fractional)
     given = Stimulus(IDS, np.array(amounts, np.float32), np.array(forced, np.uint32))
     back = Stimulus(IDS[::-1].astype(np.int64), given.amounts[::-1], given.forced[::-1].astype(np.int64))
-    one, other = packed(given, options), packed(back, options)
-    for name in ("ids", "amounts", "forced"):
-        assert getattr(one, name).dtype == getattr(other, name).dtype
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert (one.clamped, one.may_cancel) == (other.clamped, other.may_cancel)
+    one, ordered = packed(given, options), packed(back, options)
+    monkeypatch.setattr(module, "_pack_plain", lambda *_: None)
+    for other in (ordered, packed(back, options)):
+        for name in ("ids", "amounts", "forced"):
+            assert getattr(one, name).dtype == getattr(other, name).dtype
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert (one.clamped, one.may_cancel) == (other.clamped, other.may_cancel)
     assert one.ids is not given.ids
 
 
@@ -50,6 +55,19 @@ def test_the_usual_stimulus_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delattr(module, "check_stimulus")
     made = packed(Stimulus(IDS, np.ones(5, np.float32), IDS[:2]), EngineOptions())
     assert made.forced.tolist() == [0, 3]
+    unordered = Stimulus(np.flip(IDS).astype(np.int64), np.arange(5, dtype=np.float32), np.array([9, 4]))
+    made = packed(unordered, EngineOptions())
+    assert (made.ids.tolist(), made.forced.tolist()) == (IDS.tolist(), [4, 9])
+    assert (np.diff(made.amounts) < 0).all()
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**32, 2**32 + 3])
+@pytest.mark.parametrize("forced", [False, True])
+def test_an_id_that_32_bits_would_change_is_refused(wrong: int, forced: bool) -> None:
+    ids = np.array([7, wrong])
+    given = Stimulus(forced=ids) if forced else Stimulus(ids, np.ones(2, np.float32))  # type: ignore[arg-type]
+    with pytest.raises(StimulusError, match="outside the network"):
+        packed(given, EngineOptions())
 
 
 @pytest.mark.parametrize(
