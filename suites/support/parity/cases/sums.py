@@ -187,8 +187,8 @@ def _stimulus() -> Iterator[Case]:
         (
             "each amount is rounded by itself",
             EngineOptions(max_stimulus=1.0, fractional_stimulus=True),
-            [(0, 0.5 * unit), (0, 0.5 * unit), (1, -1.5 * unit), (1, -1.5 * unit)],
-            {0: 0, 1: -4 * unit},
+            [*[(0, 0.5 * unit), (1, -1.5 * unit)] * 2, (2, 1.5 * unit), (2, 0.75 * unit)],
+            {0: 0, 1: -4 * unit, 2: 3 * unit},
             False,
         ),
         (

@@ -9,6 +9,7 @@ SNOOZE = "limit 2 with snooze 3 and period 1: two fires, then a long rest that r
 DELAY = "a contribution arrives after its delay of 1 to 255 bursts"
 ADD_UP = "stimulus: amounts in any order, several to a neuron, add up"
 HALVES = "stimulus: fractions are rounded half to even"
+EACH = "stimulus: each amount is rounded by itself"
 TWO_CLAMPS = "stimulus: beyond all scales an amount is clamped at floor(2^62 / 2)"
 SUM_CLAMP = "stimulus: beyond all scales the sum of a neuron's amounts is clamped as one amount is"
 NO_ROOM = "with no room at any scale a contribution is clamped at -1 x floor(2^62 / 3)"
