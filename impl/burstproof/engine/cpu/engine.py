@@ -53,9 +53,8 @@ class CpuEngine(PackedEngine):
         self._team: Team | None = None
         self._closed = False
         self._general_updates = 0
-        held = hold(network, options, self.fixed_point, self.threads)
-        self._growing = held if isinstance(held, Growing) else None
-        self._hold(held.memory if isinstance(held, Growing) else held)
+        memory, self._growing = hold(network, options, self.fixed_point, self.threads)
+        self._hold(memory)
 
     def _hold(self, memory: CpuMemory) -> None:
         """Run what ``memory`` holds from now on."""

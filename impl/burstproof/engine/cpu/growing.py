@@ -100,8 +100,11 @@ class Growing(Growth):
         self.memory.restore(self._wider(state))
 
 
-def hold(network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int) -> Growing | CpuMemory:
-    """What an engine over ``network`` holds: its memory, within what makes neurons or synapses appear if they can."""
-    if synapses_appear(network.features):
-        return Growing(network, options, fixed_point, threads)
-    return CpuMemory(network, options, fixed_point, threads=threads)
+def hold(
+    network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int
+) -> tuple[CpuMemory, Growing | None]:
+    """The memory of an engine over ``network``, and what keeps it if neurons or synapses can appear."""
+    if not synapses_appear(network.features):
+        return CpuMemory(network, options, fixed_point, threads=threads), None
+    growing = Growing(network, options, fixed_point, threads)
+    return growing.memory, growing

@@ -51,7 +51,7 @@ from burstproof.network.model import Network
 
 SPECIALISED_NEURONS, _SPECIALISED_SYNAPSES = 1 << 16, 1 << 23
 """Sizes from which kernels are compiled for the network at once: there the seconds that it takes are won back within
-some 10 000 bursts. Bursts on the general kernels take 1.1 to 2.3 times as long."""
+some 25 000 bursts. Bursts on the general kernels take 1.1 to 2.3 times as long."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]

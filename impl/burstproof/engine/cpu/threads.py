@@ -17,7 +17,7 @@ from burstproof.engine.cores import usable_cores
 from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
 from burstproof.engine.cpu.arrays import Output, Rows, Static, StimulusTable, fill, fits, room_for
 from burstproof.engine.cpu.compile import CLAMPED, HISTORY
-from burstproof.engine.cpu.growing import Growing, hold
+from burstproof.engine.cpu.growing import hold
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
@@ -64,8 +64,7 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
 def planned(network: Network, options: EngineOptions) -> Planned:
     """Arrays of an engine over ``network`` at its start, all in host memory; a column of one value takes one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
-    held = hold(network, options, plan_fixed_point(network, options), threads)
-    memory = held.memory if isinstance(held, Growing) else held
+    memory, _ = hold(network, options, plan_fixed_point(network, options), threads)
     buffers = []
     for name, array in memory.arrays().items():
         size = array.nbytes if any(array.strides) else array.itemsize
