@@ -117,6 +117,7 @@ GROUPS = (
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_candidates_are_counted_over_all_blocks",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_blocks_rest_where_a_burst_changes_nothing",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_a_block_rests_whatever_its_neighbours_do",
+            "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_waiting_countdowns_let_a_block_rest",
             "suites/stage5_parity/test_cases.py",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_a_clamped_potential_of_minus_zero_stays",
             "suites/unit/burstproof/engine/cpu/test_dynamics.py::test_full_counts_block",
@@ -125,8 +126,8 @@ GROUPS = (
             "suites/stage5_parity/test_cpu_engine.py::test_batch_path_is_emulated_from_ten_thousand_candidates",
             "suites/stage5_parity/test_features.py::test_recording_of_features_agrees",
             "-k",
-            "are_counted or feagi-2.6-1 or neighbours or zero_stays or counts_block or specialised or emulated_from or "
-            "(thread and not threads and (not recording or int8))",
+            "are_counted or feagi-2.6-1 or neighbours or waiting_countdowns or zero_stays or counts_block or "
+            "specialised or emulated_from or (thread and not threads and (not recording or int8))",
         ),
         parts=4,
     ),

@@ -77,18 +77,32 @@ def test_blocks_rest_where_a_burst_changes_nothing(profile: Profile, threads: in
     assert max(resting) == 1
 
 
-def test_a_block_rests_whatever_its_neighbours_do() -> None:
-    """Only in the second of three, which is not settled, neurons that are to restart do so: the others are not read."""
+@pytest.mark.parametrize("awake", [range(1024, 2048), range(1024, 2048 + ALIGNED)], ids=["one", "two"])
+def test_a_block_rests_whatever_its_neighbours_do(awake: range) -> None:
+    """Of three, the last of ``ALIGNED`` neurons: where neurons are to restart they do so, but for those that rest."""
     from burstproof.engine.cpu.engine import CpuEngine
 
     options = EngineOptions(cpu=CpuOptions(threads=1))
-    with closing(CpuEngine.create(network(NEURONS, mp_charge_accumulation=False), options)) as engine:
+    with closing(CpuEngine.create(network(2048 + ALIGNED, mp_charge_accumulation=False), options)) as engine:
         engine.run(2)
         neurons = engine._memory.neurons
         neurons.membrane_potentials[:], neurons.was_candidate[:] = 0.5, True
-        neurons.settled[1024 // ALIGNED : 2048 // ALIGNED] = False
+        neurons.settled[awake.start // ALIGNED : awake.stop // ALIGNED] = False
         engine.step()
-        assert np.flatnonzero(neurons.membrane_potentials == 0).tolist() == list(range(1024, 2048))
+        assert np.flatnonzero(neurons.membrane_potentials == 0).tolist() == list(awake)
+
+
+def test_waiting_countdowns_let_a_block_rest() -> None:
+    """Under ``feagi-beta`` the countdown of a candidate goes on, no other."""
+    from burstproof.engine.cpu.engine import CpuEngine
+
+    net = network(ALIGNED + 1, thresholds=1, refractory_periods=3)
+    with closing(CpuEngine.create(net, EngineOptions(FEAGI_BETA, cpu=CpuOptions(threads=1)))) as engine:
+        last = np.array([ALIGNED], np.uint32)
+        assert engine.step(Stimulus(last, np.full(1, 2, np.float32))).fired_ids.tolist() == [ALIGNED]
+        engine.run(2)
+        assert engine.state().refractory_countdowns[ALIGNED] > 0
+        assert engine._memory.neurons.settled.all()
 
 
 @pytest.mark.thorough("compiles kernels")
