@@ -55,7 +55,7 @@ class Batches:
         self._turn = 0
         self.clamped, self.settled = False, True
         self._fired: FiredList = NOTHING
-        self._list_on_device: tuple[int, npt.NDArray[np.int64]] | None = None
+        self._list_on_device: tuple[int, npt.ArrayLike] | None = None
 
     def restore(self, state: EngineState) -> None:
         """Go on behind the last burst of ``state``."""
@@ -69,13 +69,14 @@ class Batches:
 
     def looped(self, fired: int, clamped: bool) -> None:
         """Take in that a kernel did bursts on the first set, in the last of which ``fired`` neurons fired."""
-        self._list_on_device, self._turn = (0, np.array([[fired]])), 1
+        self._list_on_device, self._turn = (0, fired), 1
         self.clamped |= clamped
 
     def last_list(self, devices: Devices) -> FiredList:
         """The fired list of the last burst."""
         if self._list_on_device is not None:
-            self._fired, self._list_on_device = devices.fired(*self._list_on_device), None
+            number, fired = self._list_on_device
+            self._fired, self._list_on_device = devices.fired(number, np.atleast_2d(fired)), None
         return self._fired
 
     def one(
@@ -84,7 +85,7 @@ class Batches:
         """One burst that ``devices`` of ``engine`` take without a batch: what fired, and the candidates."""
         self.settled = False
         fired, candidates = devices.step(self._turn, packed, behind)
-        self._list_on_device = self._turn, np.array([[len(fired[0])]])
+        self._list_on_device = self._turn, len(fired[0])
         self._turn = (self._turn + 1) % SETS
         engine.burst_count += 1
         self.clamped |= devices.power_clamped or (packed is not None and packed.clamped)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,7 @@ _CHUNKS_AT_ONCE = 4
 """Chunks whose rows a block puts off together, with a calendar in tiles."""
 
 
-@dataclass(frozen=True)
-class BatchKind:
+class BatchKind(NamedTuple):
     """What a captured batch is made for: its length, whether it has stimulus, whether all fired lists are kept.
 
     ``fresh``: one burst while no other batch is under way: no kernel begins it, and its stimulus lies on the host.
@@ -245,10 +245,11 @@ class FusedBatch:
         if not self._use_graphs:
             self._launches.queue(self._calls, kind, self._streams.burst)
             return
-        if kind not in self._graphs:
-            calls = self._calls
-            self._graphs[kind] = self._runtime.capture(lambda stream: self._launches.queue(calls, kind, stream))
-        self._graphs[kind].launch(self._streams.burst)
+        graph = self._graphs.get(kind)
+        if graph is None:
+            graph = self._runtime.capture(lambda stream: self._launches.queue(self._calls, kind, stream))
+            self._graphs[kind] = graph
+        graph.launch(self._streams.burst)
 
     def step(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst, while no other batch is under way: its list and its candidates.

@@ -48,7 +48,7 @@ class HostWindow:
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether there is room for ``stimulus``."""
-        return max(len(stimulus.ids), len(stimulus.forced)) <= self.size
+        return len(stimulus.ids) <= self.size >= len(stimulus.forced)
 
     def put(self, stimulus: PackedStimulus) -> None:
         """Leave ``stimulus``, which it holds, for the device."""
