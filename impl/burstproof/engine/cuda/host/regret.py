@@ -24,13 +24,13 @@ class Regret:
 
     def __init__(self, packed: Packed, price_s: float) -> None:
         self._packed, self._price_us = packed, price_s * _US_PER_S
-        self._fan = packed.sizes.static_entries / max(packed.sizes.neurons, 1)
+        self._events_per_firing = packed.sizes.static_entries / max(packed.sizes.neurons, 1)
         self._lost_us, self._bursts, self._firings = 0.0, 0, 0
 
     def add(self, bursts: int, firings: int) -> None:
         """Take in ``bursts`` bursts with ``firings`` firings in all."""
         self._bursts, self._firings = self._bursts + bursts, self._firings + firings
-        self._lost_us += lost_us(self._packed.variant, self._packed.sizes, bursts, firings * self._fan)
+        self._lost_us += lost_us(self._packed.variant, self._packed.sizes, bursts, firings * self._events_per_firing)
         if self._lost_us <= 0:
             self._forget()
 

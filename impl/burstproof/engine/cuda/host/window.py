@@ -48,7 +48,7 @@ class HostWindow:
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
         """Whether there is room for ``stimulus``."""
-        return len(stimulus.ids) <= self.size >= len(stimulus.forced)
+        return len(stimulus.ids) <= self.size and len(stimulus.forced) <= self.size
 
     def put(self, stimulus: PackedStimulus) -> None:
         """Leave ``stimulus``, which it holds, for the device."""

@@ -79,7 +79,7 @@ def test_blocks_rest_where_a_burst_changes_nothing(profile: Profile, threads: in
 
 @pytest.mark.parametrize("awake", [range(1024, 2048), range(1024, 2048 + ALIGNED)], ids=["one", "two"])
 def test_a_block_rests_whatever_its_neighbours_do(awake: range) -> None:
-    """Of three, the last of ``ALIGNED`` neurons: where neurons are to restart they do so, but for those that rest."""
+    """Of three blocks, the last has ``ALIGNED`` neurons. All are to restart; those of resting blocks do not."""
     from burstproof.engine.cpu.engine import CpuEngine
 
     options = EngineOptions(cpu=CpuOptions(threads=1))
@@ -93,7 +93,7 @@ def test_a_block_rests_whatever_its_neighbours_do(awake: range) -> None:
 
 
 def test_waiting_countdowns_let_a_block_rest() -> None:
-    """Under ``feagi-beta`` the countdown of a candidate goes on, no other."""
+    """Under ``feagi-beta`` only candidates count down."""
     from burstproof.engine.cpu.engine import CpuEngine
 
     net = network(ALIGNED + 1, thresholds=1, refractory_periods=3)
