@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy.typing as npt
 
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus, Packer
 from burstproof.engine.state import NO_PLAN, NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus, coming_bursts, pack_stimulus, planned
+from burstproof.engine.stimulus import coming_bursts, planned
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -115,9 +117,10 @@ class Engine(Protocol):
 class PackedEngine(Engine, Protocol):
     """An engine that takes a whole plan in at once, in the units of its sums."""
 
-    def pack(self, stimulus: Stimulus) -> PackedStimulus:
-        """``stimulus``, checked, in the units of the sums."""
-        return pack_stimulus(stimulus, self.network, self.options, self.fixed_point)
+    @cached_property
+    def pack(self) -> Packer:
+        """``pack(stimulus)``: the stimulus, checked, in the units of the sums."""
+        return Packer(self.network, self.options, self.fixed_point)
 
     def run(
         self,

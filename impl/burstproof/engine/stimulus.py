@@ -1,8 +1,7 @@
-"""Checking a Stimulus against a network and its declared bounds; its integers for an engine."""
+"""Checking a Stimulus against a network and its declared bounds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,41 +10,10 @@ import numpy.typing as npt
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.errors import InputError, StimulusError, refuse_first
-from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
-
-_LAST_ID = np.iinfo(np.uint32).max
 
 FORCED_POTENTIAL = np.float32(100.0)
 """Potential with which a forced firing joins the fired list (SEMANTICS section 4)."""
-
-
-@dataclass(frozen=True, eq=False)
-class PackedStimulus:
-    """A checked stimulus in the units of the accumulator.
-
-    Attributes
-    ----------
-    ids : uint32 (Q,)
-        Neurons, ascending, each once.
-    amounts : int32 or int64 (Q,)
-        Sum of the quantised amounts of each neuron, in units of 2^-k.
-    forced : uint32 (R,)
-        Neurons forced to fire, ascending, each once.
-    clamped : bool
-        Whether an amount or a sum was clamped.
-    may_cancel : bool
-        Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
-    forced_potentials : float32 (R,) or None
-        Potentials of the forced firings; ``None``: all have ``FORCED_POTENTIAL``.
-    """
-
-    ids: npt.NDArray[np.uint32]
-    amounts: npt.NDArray[Any]
-    forced: npt.NDArray[np.uint32]
-    clamped: bool
-    may_cancel: bool
-    forced_potentials: npt.NDArray[np.float32] | None = None
 
 
 def coming_bursts(done: int, bursts: int) -> range:
@@ -66,84 +34,6 @@ def coming_bursts(done: int, bursts: int) -> range:
 def planned(plan: StimulusPlan, coming: range) -> list[int]:
     """Which of the bursts ``coming`` the plan names; takes as long as the shorter of the two."""
     return [b for b in plan if b in coming] if len(plan) < len(coming) else [b for b in coming if b in plan]
-
-
-def pack_stimulus(
-    stimulus: Stimulus, network: Network, options: EngineOptions, fixed_point: FixedPoint
-) -> PackedStimulus:
-    """Check ``stimulus`` as ``check_stimulus`` does, and quantise it.
-
-    Each amount is quantised on its own, then the integers of one neuron are added, and their sum is clamped as one
-    contribution is: the accumulator has room for one stimulus.
-    """
-    plain = _pack_plain(stimulus, network, options, fixed_point)
-    plain = plain or _pack_plain(_in_order(stimulus), network, options, fixed_point)
-    if plain is not None:
-        return plain
-    ids, places, amounts, forced = check_stimulus(stimulus, network, options)
-    if len(forced):
-        forced = np.unique(forced)
-    if not len(ids):
-        return PackedStimulus(ids, np.empty(0, fixed_point.dtype), forced, False, False)
-    integers, clamped = fixed_point.quantise(amounts)
-    sums, outside = fixed_point.add_up(integers, places, len(ids))
-    may_cancel = bool((integers <= 0).any())
-    return PackedStimulus(ids, sums.astype(fixed_point.dtype), forced, clamped or outside, may_cancel)
-
-
-def _in_order(stimulus: Stimulus) -> Stimulus | None:
-    """``stimulus`` with ids of uint32, ascending; ``None`` if its arrays are not such as can be put in order."""
-    if not isinstance(stimulus, Stimulus):
-        return None
-    ids, amounts, forced = stimulus.ids, stimulus.amounts, stimulus.forced
-    for given in (ids, forced):
-        if not isinstance(given, np.ndarray) or given.ndim != 1 or given.dtype.kind not in "iu":
-            return None
-        if given.size and not 0 <= given.min() <= given.max() <= _LAST_ID:
-            return None
-    if not isinstance(amounts, np.ndarray) or amounts.shape != ids.shape:
-        return None
-    order = np.argsort(ids, kind="stable")
-    in_order = np.sort(forced).astype(np.uint32)
-    return Stimulus(ids[order].astype(np.uint32), amounts[order], in_order, stimulus.memories_early)
-
-
-def _pack_plain(
-    stimulus: Stimulus | None, network: Network, options: EngineOptions, point: FixedPoint
-) -> PackedStimulus | None:
-    """The usual stimulus in few steps: uint32 ids, ascending, each once, with float32 amounts; ``None`` for any other.
-
-    Nothing is refused here. A closed loop packs one before every burst.
-    """
-    if not isinstance(stimulus, Stimulus):
-        return None
-    ids, amounts, forced, early = stimulus.ids, stimulus.amounts, stimulus.forced, stimulus.memories_early
-    if not isinstance(early, np.ndarray) or early.shape != (0,):
-        return None
-    valid, count = network.neurons.valid_mask, len(ids)
-    if not _is_plain(ids, valid) or not _is_plain(forced, valid) or np.shape(amounts) != (count,):
-        return None
-    bound = options.max_stimulus
-    if getattr(amounts, "dtype", None) != np.float32 or not bound * point.scale <= point.clamp_float:
-        return None
-    if np.count_nonzero(np.abs(amounts) <= np.float64(bound)) < count:
-        return None
-    if not options.fractional_stimulus and np.count_nonzero(np.rint(amounts) == amounts) < count:
-        return None
-    integers = np.rint(amounts.astype(np.float64) * point.scale).astype(point.dtype)
-    may_cancel = int(np.count_nonzero(integers > 0)) < count
-    return PackedStimulus(ids.copy(), integers, forced.copy(), False, may_cancel)
-
-
-def _is_plain(ids: npt.NDArray[np.uint32], valid: npt.NDArray[np.bool_]) -> bool:
-    """Whether ``ids`` are a uint32 array of valid neurons, ascending, each once."""
-    if not isinstance(ids, np.ndarray) or ids.dtype != np.uint32 or ids.ndim != 1:
-        return False
-    count = len(ids)
-    if not count:
-        return True
-    ascending = count == 1 or np.count_nonzero(ids[1:] > ids[:-1]) == count - 1
-    return bool(ascending and ids[-1] < len(valid) and np.count_nonzero(valid[ids]) == count)
 
 
 class Checked(NamedTuple):

@@ -30,6 +30,7 @@ from burstproof.engine.cuda.kernels.control import HALTED
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, pack_shard
 from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
@@ -38,7 +39,6 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePart, Twin
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import ShardLostError
 from burstproof.network.model import Network
 

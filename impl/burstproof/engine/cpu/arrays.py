@@ -12,7 +12,8 @@ from burstproof.engine.cpu.extras import Extras
 from burstproof.engine.cpu.lines import OTHERS, copy_at
 from burstproof.engine.layout import Layout
 from burstproof.engine.options import EngineOptions
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
+from burstproof.engine.packing import PackedStimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import Parameters
 

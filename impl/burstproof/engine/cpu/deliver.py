@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Computed, Counters, Rows, Scalars
-from burstproof.engine.cpu.compile import CLAMPED, KernelKey, inner_compiler
+from burstproof.engine.cpu.key import CLAMPED, KernelKey
 from burstproof.engine.cpu.queues import Queues
 from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons
-from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.intrinsics import choose, on_stack
+from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.rounding import make_rounded
 from burstproof.engine.cpu.sums import make_read

@@ -18,10 +18,10 @@ from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined, record_steps
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from burstproof.engine.compiler import compiler, inner_compiler
 from burstproof.engine.cpu.arrays import Floats, Ids, Neurons
-from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.extras import Extras
+from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.features.tables import EXCITABILITY, LEAK, THRESHOLD, Lists

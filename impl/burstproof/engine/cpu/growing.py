@@ -14,8 +14,8 @@ from burstproof.engine.features.machine import Begun
 from burstproof.engine.features.tables import finite_limits
 from burstproof.engine.fixed_point import synapses_appear
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

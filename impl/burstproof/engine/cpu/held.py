@@ -17,8 +17,8 @@ from numba.core.typing import Context, Signature
 from numba.extending import NativeValue, intrinsic, models, register_model, unbox
 
 from burstproof.engine.atomics import Intrinsic, Values
-from burstproof.engine.cpu.compile import compiler
-from burstproof.engine.cpu.disk import keep_on_disk
+from burstproof.engine.compiler import compiler
+from burstproof.engine.disk import keep_on_disk
 
 _MOST_WORDS = 16
 """Words of 8 bytes that an array or a number takes unpacked: an array 5, and 2 for each of at most 5 dimensions."""

@@ -11,14 +11,15 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from burstproof.engine.compiler import compiler, names_of
 from burstproof.engine.cpu.arrays import Counters, Floats, Ids
-from burstproof.engine.cpu.compile import KernelKey, compiler, names_of
-from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.held import Held, content_of
+from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.parts import Parts, make_parts
 from burstproof.engine.cpu.recall import RecallParts, make_recall
 from burstproof.engine.cpu.share import make_settle, make_share
 from burstproof.engine.cpu.synapses import make_propagate
+from burstproof.engine.disk import keep_on_disk
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.rules import Compiled
 

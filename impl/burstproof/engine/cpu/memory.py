@@ -27,10 +27,10 @@ from burstproof.engine.cpu.arrays import (
     stimulus_table,
     without_synapses,
 )
-from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.extras import make_extras, state_of, take_state
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.kernels import Kernels, kernels_for
+from burstproof.engine.cpu.key import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.lines import OTHERS, POTENTIALS, copy_at, zeros_at
 from burstproof.engine.cpu.recall import CACHED_BYTES, recall_of
 from burstproof.engine.cpu.regions import ALIGNED
@@ -41,11 +41,11 @@ from burstproof.engine.features.levels import clamped
 from burstproof.engine.features.support import EVERYTHING
 from burstproof.engine.layout import Layout, StaticRows, build_layout, refuse_overflow
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.precision import storage_for
 from burstproof.engine.profile import LARGE_NETWORK_NEURONS
 from burstproof.engine.rules import features_of
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Computed, Neurons, Plastic, Turn
-from burstproof.engine.cpu.compile import inner_compiler
 from burstproof.engine.features.rules import make_feature_rules
 from burstproof.engine.rules import Compiled
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.compiler import compiler, inner_compiler
 from burstproof.engine.cpu.arrays import Array
-from burstproof.engine.cpu.compile import compiler, inner_compiler
-from burstproof.engine.cpu.disk import keep_on_disk
+from burstproof.engine.disk import keep_on_disk
 
 PALETTE_ENTRIES = 1 << 16
 """Most different contributions of a palette."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Scalars, StimulusTable
-from burstproof.engine.cpu.compile import KernelKey, inner_compiler
 from burstproof.engine.cpu.dynamics import make_dense
 from burstproof.engine.cpu.features import make_feature_parts
+from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.regions import ALIGNED
 from burstproof.engine.cpu.sums import make_add
 from burstproof.engine.cpu.synapses import make_learn

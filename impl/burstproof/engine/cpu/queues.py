@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.compiler import compiler
 from burstproof.engine.costs import USUAL_RATE
 from burstproof.engine.cpu.arrays import Array, Rows, Static
-from burstproof.engine.cpu.compile import compiler
-from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.lines import SUMS, lines, zeros_at
 from burstproof.engine.cpu.palette import NO_PALETTE, Palette, find
 from burstproof.engine.cpu.regions import ALIGNED, cut
+from burstproof.engine.disk import keep_on_disk
 
 REGION_NEURONS = 1 << 16
 """Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""

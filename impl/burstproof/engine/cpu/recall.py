@@ -14,16 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from burstproof.engine.compiler import compiler, inner_compiler
 from burstproof.engine.cpu.arrays import Array, Counters, Ids, Recall, Scalars, Static
-from burstproof.engine.cpu.compile import CLAMPED, KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import make_take_ring
-from burstproof.engine.cpu.disk import keep_on_disk
 from burstproof.engine.cpu.intrinsics import on_stack, prefetch
+from burstproof.engine.cpu.key import CLAMPED, KernelKey
 from burstproof.engine.cpu.lines import LINE, SUMS, lines, zeros_at
 from burstproof.engine.cpu.palette import find, palette_of
 from burstproof.engine.cpu.regions import ALIGNED, Regions, balanced_bounds, cut
 from burstproof.engine.cpu.rows_ahead import LINE_BYTES, MOST_SYNAPSES
 from burstproof.engine.cpu.sums import make_add
+from burstproof.engine.disk import keep_on_disk
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Compiled
 from burstproof.engine.spans import on_spans

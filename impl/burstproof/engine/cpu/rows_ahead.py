@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Ids
-from burstproof.engine.cpu.compile import inner_compiler
 from burstproof.engine.cpu.intrinsics import prefetch
 from burstproof.engine.rules import Compiled
 

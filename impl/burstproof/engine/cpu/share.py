@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.engine.atomics import atomic_add, atomic_exchange_if, atomic_load, atomic_store, relax
+from burstproof.engine.compiler import compiler, inner_compiler
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Model, Output, Scalars
-from burstproof.engine.cpu.compile import KernelKey, compiler, inner_compiler
 from burstproof.engine.cpu.deliver import Deliver, make_deliver
 from burstproof.engine.cpu.held import Held, content_of
 from burstproof.engine.cpu.intrinsics import on_stack, yield_core
+from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.lines import LINE
 from burstproof.engine.cpu.parts import Parts
 from burstproof.engine.cpu.queues import Queues

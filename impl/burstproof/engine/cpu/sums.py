@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array
-from burstproof.engine.cpu.compile import inner_compiler
 from burstproof.engine.rules import Compiled
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Computed, Counters, Floats, Ids, Neurons, Plastic, Scalars, Static, Turn
-from burstproof.engine.cpu.compile import CLAMPED, HISTORY, KernelKey, inner_compiler
+from burstproof.engine.cpu.key import CLAMPED, HISTORY, KernelKey
 from burstproof.engine.cpu.modes import make_change_modes
 from burstproof.engine.cpu.rows_ahead import ROWS_AHEAD, make_look_ahead
 from burstproof.engine.cpu.sums import make_add

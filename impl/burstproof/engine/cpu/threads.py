@@ -16,9 +16,9 @@ from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
 from burstproof.engine.cpu.arrays import Output, Rows, Static, StimulusTable, fill, fits, room_for
-from burstproof.engine.cpu.compile import CLAMPED, HISTORY
 from burstproof.engine.cpu.growing import hold
 from burstproof.engine.cpu.held import Held
+from burstproof.engine.cpu.key import CLAMPED, HISTORY
 from burstproof.engine.cpu.lines import LINE, lines
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.palette import NO_PALETTE, Palette, palette_of

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from burstproof.engine.cuda.host.devices import NOTHING, BatchReport, Behind, Devices, FiredList
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.plan.buffers import SETS
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedPlan, Progress
 from burstproof.engine.recorder import joined, tell
 from burstproof.engine.state import EngineState, Record, Recording
-from burstproof.engine.stimulus import PackedStimulus
 
 
 class BatchEngine(Protocol):

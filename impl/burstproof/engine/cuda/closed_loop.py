@@ -6,16 +6,17 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numba.core.errors import NumbaError
 
 from burstproof.device.faults import error_of, translated
 from burstproof.engine.closed_loop import NO_AMOUNTS, NO_IDS, Amounts, ClosedLoop, Ids
 from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
-from burstproof.engine.cuda.host.loop_calls import limits_of, loop_calls, write_nothing, write_packed
+from burstproof.engine.cuda.host.loop_calls import loop_calls, write_nothing, write_packed
 from burstproof.engine.cuda.host.loop_codes import FIRED_BITS, MANY, UNSUITED
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import Limits, PackedStimulus
 from burstproof.engine.state import Burst, Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -66,9 +67,8 @@ class StayingLoop(ClosedLoop):
         super().__init__(engine.step, engine.network.neuron_count, outputs)
         self._engine = engine
         self._calls = loop_calls()
-        self._valid = np.array(engine.network.neurons.valid_mask, np.bool_)
-        self._limits = limits_of(engine.network, engine.options, engine.fixed_point)
-        self._picked = np.empty(len(self._valid) if outputs is not None else 0, np.uint32)
+        self._limits = Limits.of(engine.network, engine.options, engine.fixed_point)
+        self._picked = np.empty(engine.network.neuron_count if outputs is not None else 0, np.uint32)
         self._addresses, self._likely = np.empty(0, np.int64), _SPARE
         self._kernel: LoopKernel | None = None
         self._first = self._start = self._done = 0
@@ -93,7 +93,7 @@ class StayingLoop(ClosedLoop):
             number = self._number(self._done + 1)
             try:
                 posted = self._calls.post(self._addresses, ids, amounts, forced, number)
-            except TypeError:  # other types than those that it is compiled for
+            except (TypeError, NumbaError):  # other types than those that it is compiled for
                 posted = False
             fired = kernel.ids if self._wanted is not None else np.empty(self._likely, np.uint32)
             found = UNSUITED
@@ -181,7 +181,7 @@ class StayingLoop(ClosedLoop):
         if kernel is None:
             return None
         self._first, self._start, self._done = self._engine.burst_count, kernel.answered, 0
-        self._addresses = self._calls.borrow(kernel.mail, self._valid, self._limits)
+        self._addresses = self._calls.borrow(kernel.mail, *self._limits)
         self._kernel, self._clamped = kernel, False
         kernel.show(shows)
         return kernel

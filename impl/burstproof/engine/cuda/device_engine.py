@@ -26,12 +26,12 @@ from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.cuda.tuning.cache import Launch
 from burstproof.engine.interruption import closed
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import recording_of
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import joined_state
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import BurstproofError, InputError, OutOfMemoryError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

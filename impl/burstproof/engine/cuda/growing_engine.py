@@ -22,12 +22,12 @@ from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.interruption import KeepingFailure
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedPlan, Progress
 from burstproof.engine.recorder import record_steps
 from burstproof.engine.sharded.growing import roomy
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

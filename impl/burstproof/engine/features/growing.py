@@ -19,8 +19,9 @@ from burstproof.engine.features.machine import Begun, Ended, MemoryMachine
 from burstproof.engine.features.room import cropped, padded, with_room
 from burstproof.engine.features.sent import can_be_sent
 from burstproof.engine.features.synapses import associated
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 from burstproof.network.features import FIRST_MEMORY_ID
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

@@ -11,6 +11,7 @@ from burstproof.engine.cpu.arrays import stimulus_table
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import Engine
 from burstproof.engine.sharded.engine import Links, ShardedEngine
 from burstproof.engine.sharded.exchange import Exchange
@@ -18,7 +19,6 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, StatePart, Twin
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.model import Network
 
 

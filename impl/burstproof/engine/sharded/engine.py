@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from burstproof.engine.fixed_point import plan_fixed_point, synapses_appear
 from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.layout import synapse_facts
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import record_steps
@@ -28,7 +29,6 @@ from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, Shard, Twin, joined_state, merged
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import BurstproofError, InputError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -166,8 +166,7 @@ class ShardedEngine(PackedEngine):
         owner, places = self._spread.owner, self._spread.local_ids
         own, forced = owner[stimulus.ids] == shard, owner[stimulus.forced] == shard
         potentials = stimulus.forced_potentials
-        return replace(
-            stimulus,
+        return stimulus._replace(
             ids=places[stimulus.ids[own]],
             amounts=stimulus.amounts[own],
             forced=places[stimulus.forced[forced]],

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from burstproof.engine.features.growing import Floats, Growth, Ids
 from burstproof.engine.features.tables import finite_limits
 from burstproof.engine.layout import parameters_of
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import Fired, Twin
 from burstproof.engine.state import Burst, EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 

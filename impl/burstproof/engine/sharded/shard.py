@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import BY_NEURON, EngineState
-from burstproof.engine.stimulus import PackedStimulus
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.layout import Layout
-from burstproof.engine.stimulus import PackedStimulus
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.wgpu.device import UNIFORM_STRIDE, Device
 from burstproof.engine.wgpu.packed import lower_and_upper
 from burstproof.engine.wgpu.shaders import WORKGROUP, Variant

@@ -9,10 +9,10 @@ from burstproof.engine.ask_machine import ask_wgpu
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.interruption import KeepingFailure, refuse_failed
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
 from burstproof.engine.recorder import joined
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.engine.wgpu.adapters import chosen_adapter
 from burstproof.engine.wgpu.batches import Classes, Encoder, Place, entry_words, stimulus_table, uniforms
 from burstproof.engine.wgpu.device import Device, open_device

@@ -15,7 +15,7 @@ from unittest import mock
 import numba
 import numpy as np
 
-from burstproof.engine.cpu.disk import DiskCache
+from burstproof.engine.disk import DiskCache
 from burstproof.engine.rules import Compiled
 from suites.support.swapped_code import without_lines
 
@@ -32,12 +32,13 @@ def functions_made_once() -> Iterator[None]:
             what = repr(options), *_made_of(function)
             if what not in made:
                 made[what] = numba.njit(**options)(function)
+            made[what].disable_compile(False)  # who asked for it before may have settled on some types
             return made[what]
 
         return compiled
 
     with (
-        mock.patch("burstproof.engine.cpu.compile.numba", SimpleNamespace(njit=njit)),
+        mock.patch("burstproof.engine.compiler.numba", SimpleNamespace(njit=njit)),
         mock.patch.multiple(DiskCache, load_overload=lambda *_: None, save_overload=lambda *_: None),
     ):
         yield

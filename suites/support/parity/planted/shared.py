@@ -50,9 +50,9 @@ HELPERS = (
     ),
     Fault(
         "the usual stimulus is rounded down",
-        "engine/stimulus.py",
-        "np.rint(amounts.astype(np.float64) * point.scale)",
-        "np.floor(amounts.astype(np.float64) * point.scale)",
+        "engine/packing.py",
+        "np.rint(np.float64(amounts[entry]) * scale)",
+        "np.floor(np.float64(amounts[entry]) * scale)",
         (HALVES,),
     ),
     Fault(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.engine.cpu.compile import compiler
+from burstproof.engine.compiler import compiler
 from suites.support.mutation import trial
 from suites.support.parity.planted import cuda, forks, workshop
 from suites.support.parity.planted.fault import SIMULATOR, Fault
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.requirement("SU-5")
 SOURCE = """
 from functools import cache
 
-from burstproof.engine.cpu.compile import compiler, inner_compiler
+from burstproof.engine.compiler import compiler, inner_compiler
 
 LIMIT = 5
 

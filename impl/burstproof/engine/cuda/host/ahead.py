@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,10 @@ from burstproof.engine.cuda.host.growing import E, Room
 from burstproof.engine.features.growing import NO_AMOUNTS
 from burstproof.engine.features.machine import Begun, added
 from burstproof.engine.features.patterns import Fired
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.recorder import FiredList, Recorder
 from burstproof.engine.sharded.growing import GrowingShards
 from burstproof.engine.state import EngineState, Record
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
@@ -121,7 +121,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         """Begin a burst; ``False`` where it has to be a batch."""
         given = self._stimulus(_NOTHING, stimulus)
         if given is not None:
-            given = replace(given, amounts=given.amounts.astype(self._dtype, copy=False))
+            given = given._replace(amounts=given.amounts.astype(self._dtype, copy=False))
         return self.held.give(given, self._recorder.record is Record.FIRED)
 
     def _hear(self, number: int, early: Sequence[int]) -> None:

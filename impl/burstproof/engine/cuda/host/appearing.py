@@ -12,8 +12,9 @@ from burstproof.engine.cuda.kernels.marks import RESTARTING_MARK, marks_of
 from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, places_among
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.shard import Twin
-from burstproof.engine.stimulus import FORCED_POTENTIAL, PackedStimulus
+from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 Floats = npt.NDArray[np.float32]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.shard_pack import places_among
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 
 
 class Arrivals:
@@ -45,7 +45,7 @@ class Arrivals:
         own = Arrivals()
         for burst, given in self._by_burst.items():
             places, mine = places_among(ids, given.ids)
-            own._by_burst[burst] = replace(given, ids=places[mine].astype(np.uint32), amounts=given.amounts[mine])
+            own._by_burst[burst] = given._replace(ids=places[mine].astype(np.uint32), amounts=given.amounts[mine])
         return own
 
     def forget(self, burst: int) -> None:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.plan.budget import MemoryPlan
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
 """Ids and potentials of firings."""

@@ -19,8 +19,8 @@ from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS, REPORT_
 from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, graph_length, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
@@ -101,7 +101,7 @@ class FusedLaunches:
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
-            stimulate_from_host=self._stimulate(values.but(**window.table), min(sizes.stimulus, window.size)),
+            stimulate_from_host=self._stimulate(values.but(**window.table), window.readers),
             burst=self._burst(values),
             gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),

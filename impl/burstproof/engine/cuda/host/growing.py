@@ -17,9 +17,9 @@ from burstproof.engine.cuda.closed_loop import StayingLoop
 from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices
 from burstproof.engine.cuda.host.one_device import OneDevice
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.shard import Fired, Twin
 from burstproof.engine.state import EngineState
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.network.model import Network
 
 

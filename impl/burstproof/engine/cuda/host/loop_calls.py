@@ -20,25 +20,9 @@ from burstproof.engine.cuda.kernels.mailbox import (
     MOST_ENTRIES,
     NUMBER_SHIFT,
 )
-from burstproof.engine.options import EngineOptions
-from burstproof.engine.stimulus import PackedStimulus
-from burstproof.network.fixed_point import FixedPoint
-from burstproof.network.model import Network
+from burstproof.engine.packing import SCALE, WIDE, PackedStimulus, make_checks
 
 _ODD = np.iinfo(np.int64).min
-
-SCALE, CLAMP, LARGEST, FRACTIONS, WIDE, SOME_INVALID = 0, 1, 2, 3, 4, 5
-"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed,
-where sums have 64 bits, where not all neurons are valid."""
-
-
-def limits_of(network: Network, options: EngineOptions, point: FixedPoint) -> npt.NDArray[np.float64]:
-    """The limits of a stimulus (6,)."""
-    limits = np.empty(6)
-    limits[SCALE], limits[CLAMP] = point.scale, point.clamp_float
-    limits[LARGEST], limits[FRACTIONS] = options.max_stimulus, options.fractional_stimulus
-    limits[WIDE], limits[SOME_INVALID] = point.bits != 32, not network.neurons.valid_mask.all()
-    return limits
 
 
 def write_nothing(mail: npt.NDArray[np.int64], number: int) -> None:
@@ -68,7 +52,7 @@ class LoopCalls(NamedTuple):
     """Compiled functions, of arguments that are contiguous.
 
     ``post(addresses, ids, amounts, forced, number)`` puts a call into the mail, or returns ``False`` if its stimulus is
-    not one for the shortest way; ``addresses`` are what ``borrow(mail, valid, limits)`` returns. ``ring(mail, number,
+    not one for the shortest way; ``addresses`` are what ``borrow(mail, limits, valid)`` returns. ``ring(mail, number,
     amounts, forced)`` does so with a stimulus that lies in the mail already. ``wait(answers, replies, number, chunks,
     fired)`` leaves what fired in ``fired`` and returns an answer, or what ``host.loop_codes`` has instead.
     ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count`` are wanted, which it copies.
@@ -82,45 +66,20 @@ class LoopCalls(NamedTuple):
 
 
 def _make_write() -> Any:
-    """``write(mail, ids, amounts, forced, valid, limits, number)``, for any types."""
+    """``write(mail, ids, amounts, forced, limits, valid, number)``, for any types."""
     from numba import njit
 
-    @njit
-    def ascend(ids, valid, some_invalid):  # type: ignore[no-untyped-def]
-        """Whether ``ids`` are valid neurons, ascending, each once. No branch leaves the loops: they become vectors."""
-        count = len(ids)
-        if count == 0:
-            return True
-        wrong = False
-        for entry in range(1, count):
-            wrong |= ids[entry] <= ids[entry - 1]
-        if wrong or ids[count - 1] >= len(valid):
-            return False
-        if some_invalid:
-            for entry in range(count):
-                wrong |= not valid[ids[entry]]
-        return not wrong
+    checks = make_checks(njit)
+    ascend, within = checks.ascend, checks.within
 
     @njit
-    def within(amounts, limits):  # type: ignore[no-untyped-def]
-        """Whether all amounts are. Bits of magnitudes are in the order of the magnitudes; those of NaN come last."""
-        bits, most, fractions = amounts.view(np.uint32), np.uint32(0), False
-        for entry in range(len(bits)):
-            most = max(most, bits[entry] & np.uint32(0x7FFFFFFF))
-        if limits[FRACTIONS] == 0.0:
-            for entry in range(len(amounts)):
-                fractions |= np.rint(amounts[entry]) != amounts[entry]
-        largest = np.float64(np.uint32(most).view(np.float32))
-        return not fractions and largest <= limits[LARGEST] and np.rint(largest * limits[SCALE]) <= limits[CLAMP]
-
-    @njit
-    def write(mail, ids, amounts, forced, valid, limits, number):  # type: ignore[no-untyped-def]
+    def write(mail, ids, amounts, forced, limits, valid, number):  # type: ignore[no-untyped-def]
         """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
         room, count = (len(mail) - MAIL_HEAD) // 3, len(ids)
-        most, some_invalid, scale = min(room, MOST_ENTRIES), limits[SOME_INVALID] != 0.0, limits[SCALE]
+        most, scale = min(room, MOST_ENTRIES), limits[SCALE]
         if count != len(amounts) or count > most or len(forced) > most:
             return False
-        if not ascend(ids, valid, some_invalid) or not ascend(forced, valid, some_invalid):
+        if not ascend(ids, limits, valid) or not ascend(forced, limits, valid):
             return False
         if not within(amounts, limits):
             return False
@@ -162,8 +121,8 @@ def loop_calls() -> LoopCalls:
     @njit(boolean(words, ids_type, float32[::1], ids_type, int64))
     def post(addresses, ids, amounts, forced, number):  # type: ignore[no-untyped-def]
         mail = borrowed(addresses, 0, np.int64)
-        valid, limits = borrowed(addresses, 1, np.bool_), borrowed(addresses, 2, np.float64)
-        suited = write(mail, ids, amounts, forced, valid, limits, number)
+        limits, valid = borrowed(addresses, 1, np.float64), borrowed(addresses, 2, np.bool_)
+        suited = write(mail, ids, amounts, forced, limits, valid, number)
         if suited:
             ring(mail, number, len(ids), len(forced))
         return suited

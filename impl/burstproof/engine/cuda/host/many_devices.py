@@ -42,11 +42,11 @@ from burstproof.engine.cuda.plan.sharding_choice import ShardingChoice
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.layout import refuse_overflow, synapse_facts
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.partition import Partition
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.sharded.shard_layout import NetworkShard
 from burstproof.engine.state import EngineState, Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 from burstproof.errors import InputError, ShardLostError
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network

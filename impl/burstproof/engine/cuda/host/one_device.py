@@ -32,9 +32,9 @@ from burstproof.engine.cuda.plan.packed import Packed, packed_for
 from burstproof.engine.cuda.plan.queues import block_bytes
 from burstproof.engine.cuda.plan.shard_pack import whole_network
 from burstproof.engine.cuda.plan.sizing import QUEUES
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 
 
 class OneDevice:

@@ -38,8 +38,8 @@ from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.budget import MemoryPlan, available_bytes
 from burstproof.engine.cuda.plan.buffers import SETS, stimulus_specs
 from burstproof.engine.cuda.plan.shard_pack import PackedShard
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.sharded.shard import StatePart
-from burstproof.engine.stimulus import PackedStimulus
 
 _BLOCK = 256
 _LAG_DIVISOR = 3

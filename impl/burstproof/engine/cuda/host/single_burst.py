@@ -14,13 +14,13 @@ from burstproof.engine.cuda.host.devices import Behind, FiredList
 from burstproof.engine.cuda.host.launches import BurstCalls, Kernels, Values
 from burstproof.engine.cuda.host.window import HostWindow
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 
 _BLOCK, _BLOCKS = 256, 8
 
 MakeCalls = Callable[[dict[str, DeviceBuffer], int], BurstCalls]
-"""The calls of a burst with these buffers of stimulus, with room for so many ids."""
+"""The calls of a burst with these buffers of stimulus, read by so many threads."""
 
 
 class SingleBurst:
@@ -36,7 +36,7 @@ class SingleBurst:
         self._open = kernels.call("open_single", 1, 1, values)
         self._show = kernels.call("show_list", _BLOCKS, _BLOCK, values)
         table = {f"{name}.{number}": buffer for name, buffer in self._window.table.items()}
-        self._calls = make(table, self._window.size)
+        self._calls = make(table, self._window.readers)
         self._captured: dict[bool, DeviceGraph | None] = {}
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cuda.plan.shard_pack import PackedShard, places_among
-from burstproof.engine.stimulus import PackedStimulus
+from burstproof.engine.packing import PackedStimulus
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Places:
             return stimulus
         own, ids = self.find(stimulus.ids)
         _, forced = self.find(stimulus.forced)
-        return replace(stimulus, ids=ids, amounts=stimulus.amounts[own], forced=forced)
+        return stimulus._replace(ids=ids, amounts=stimulus.amounts[own], forced=forced)
 
 
 def shard_tables(

@@ -10,10 +10,11 @@ from burstproof.device.protocol import BufferSpec, DeviceRuntime
 from burstproof.engine.cuda.args import Stimulus as StimulusColumns
 from burstproof.engine.cuda.host.devices import FiredList
 from burstproof.engine.cuda.plan.packed import Packed
+from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import Stimulus
-from burstproof.engine.stimulus import PackedStimulus
 
 _LARGEST = 1 << 16
+_READERS = 1 << 12
 _TABLE = StimulusColumns._fields
 
 
@@ -23,6 +24,8 @@ class HostWindow:
     Attributes
     ----------
     size : int
+    readers : int
+        Threads that read a stimulus. More of them take longer: each asks over the link how long it is.
     table : dict of DeviceBuffer
         Columns of the stimulus, by the names of a batch's own.
     given : dict
@@ -33,6 +36,7 @@ class HostWindow:
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, answer: int) -> None:
         self.size = max(1, min(packed.sizes.neurons, _LARGEST))
+        self.readers = min(self.size, _READERS)
         ids, numbers = np.dtype(np.uint32), np.dtype(np.int64)
         dtypes: tuple[np.dtype[Any], ...] = (numbers, ids, np.dtype(packed.variant.accumulator), numbers, ids)
         counts = (2, self.size, self.size, 2, self.size)

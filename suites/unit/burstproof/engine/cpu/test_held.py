@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from burstproof.engine.cpu.compile import compiler
+from burstproof.engine.compiler import compiler
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.cpu.held import Held, content_of
 from burstproof.engine.cpu.intrinsics import on_stack

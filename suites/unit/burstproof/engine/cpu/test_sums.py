@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from burstproof.engine.cpu.compile import compiler
+from burstproof.engine.compiler import compiler
 from burstproof.engine.cpu.sums import decoded, encoded, make_add, make_read
 
 pytestmark = pytest.mark.requirement("BE-5")

@@ -29,7 +29,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
     mail_length,
     reply_lines,
 )
-from burstproof.engine.stimulus import PackedStimulus
+from burstproof.engine.packing import PackedStimulus
 
 pytestmark = pytest.mark.requirement("BE-20")
 
@@ -39,7 +39,7 @@ MORE = 30_000
 LINES = reply_lines(CHUNKS * CHUNK, CHUNK)
 NO_IDS, NO_AMOUNTS = np.empty(0, np.uint32), np.empty(0, np.float32)
 VALID = np.ones(NEURONS, np.bool_)
-LIMITS = np.array([1.0, 2.0**30, 255.0, 0.0, 0.0, 0.0])
+LIMITS = np.array([1.0, 2.0**30, 255.0, 0.0, 0.0, NEURONS])
 PATIENCE_S = 60.0
 MOST_POLLS = 1 << 31
 
@@ -137,7 +137,7 @@ def test_every_call_is_read_whole() -> None:
     want = [np.concatenate([CHUNK * c + np.arange(count) for c, count in enumerate(counts_of(one))]) for one in sums]
     write_packed(mail, PackedStimulus(NO_IDS, np.empty(0, np.int32), NO_IDS, False, True), 1)
     calls.ring(mail, 1, 0, 0)
-    addresses = calls.borrow(mail, VALID, LIMITS)
+    addresses = calls.borrow(mail, LIMITS, VALID)
     thread = threading.Thread(target=read, args=(mail, answers, replies), daemon=True)
     thread.start()
     try:
@@ -199,7 +199,7 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
     limits[4] = bits == 64
     ids = np.arange(3, 3 + count, dtype=np.uint32)
     amounts = np.arange(count, dtype=np.float32) % 7 - 3
-    assert calls.post(calls.borrow(mail, VALID, limits), ids, amounts, ids[:4], number)
+    assert calls.post(calls.borrow(mail, limits, VALID), ids, amounts, ids[:4], number)
     assert calls.wait(answers, replies, number, CHUNKS, fired) == NOT_RUNNING
     sums = amounts.astype(np.int32 if bits == 32 else np.int64)
     write_packed(other, PackedStimulus(ids, sums, ids[:4], False, False), number)
@@ -210,9 +210,9 @@ def test_both_ways_write_the_same_mail(count: int, number: int, bits: int) -> No
 def test_other_stimuli_do_not_go_the_short_way() -> None:
     """None of them rings: the mail still says what it said."""
     calls, (mail, _, _) = loop_calls(), memory()
-    invalid, limits = VALID.copy(), LIMITS.copy()
-    invalid[9], limits[5], mail[CALL] = False, 1.0, 77
-    addresses = calls.borrow(mail, invalid, limits)
+    invalid = VALID.copy()
+    invalid[9], mail[CALL] = False, 77
+    addresses = calls.borrow(mail, LIMITS, invalid)
     many = np.arange(ROOM + 1, dtype=np.uint32)
     for ids, amounts, forced in (
         (np.array([2, 1]), [1, 1], []),

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numba.core import config
 
-from burstproof.engine.cpu import disk as cpu_disk
+from burstproof.engine import disk
 from burstproof.engine.cpu import kernels as cpu_kernels
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.reference import ReferenceEngine
@@ -47,7 +47,7 @@ def multiplier(factor: int, key: object) -> Any:
     def outer(value: int) -> int:
         return inner(value) + 1
 
-    cpu_disk.keep_on_disk(outer, key)
+    disk.keep_on_disk(outer, key)
     return outer
 
 
@@ -68,7 +68,7 @@ def test_the_same_key_is_loaded_and_another_is_compiled(folder: Path) -> None:
 _COMPILES = """
 import sys, time
 from pathlib import Path
-from suites.unit.burstproof.engine.cpu.test_disk import loaded, multiplier
+from suites.unit.burstproof.engine.test_disk import loaded, multiplier
 
 function = multiplier(3, "three")
 Path(sys.argv[1]).touch()
@@ -99,9 +99,9 @@ def test_processes_that_lack_a_kernel_compile_it_once(tmp_path: Path, folder: Pa
 
 
 def test_who_holds_a_kernel_for_too_long_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_disk, "MOST_COMPILING_S", 0.2)
-    held = cpu_disk._folder()
-    monkeypatch.setattr(cpu_disk.DiskCache, "_file", lambda *_: "burstproof-kernel-x")
+    monkeypatch.setattr(disk, "MOST_COMPILING_S", 0.2)
+    held = disk._folder()
+    monkeypatch.setattr(disk.DiskCache, "_file", lambda *_: "burstproof-kernel-x")
     claimed = held.claim("burstproof-kernel-x", 0.0)
     assert claimed is not None
     function = multiplier(3, "three")
@@ -118,16 +118,16 @@ def test_the_sources_of_kernels_name_their_files(monkeypatch: pytest.MonkeyPatch
         packages.add(function.__module__.rpartition(".")[0])
         return function
 
-    monkeypatch.setattr("burstproof.engine.cpu.compile._named", named)
+    monkeypatch.setattr("burstproof.engine.compiler._named", named)
     monkeypatch.setattr("burstproof.engine.cpu.memory.kernels_for", cpu_kernels.kernels_for.__wrapped__)
     CpuEngine.create(mixed_network(MIXES[6]), mixed_options(MIXES[6])).close()
     assert packages
-    assert packages <= set(cpu_disk._SOURCES)
+    assert packages <= set(disk._SOURCES)
 
 
 def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     assert multiplier(3, "three")(7) == 22
-    monkeypatch.setattr(cpu_disk, "SOURCES_DIGEST", "changed")
+    monkeypatch.setattr(disk, "SOURCES_DIGEST", "changed")
     newer = multiplier(4, "three")
     assert newer(7) == 29
     assert loaded(newer) == 0
@@ -138,8 +138,8 @@ def test_kernels_of_other_sources_go(monkeypatch: pytest.MonkeyPatch, folder: Pa
 _KERNELS_OF_A_PROCESS = """
 import sys
 import numpy as np
-from burstproof.engine.cpu.compile import compiler, inner_compiler, names_of
-from burstproof.engine.cpu.disk import keep_on_disk
+from burstproof.engine.compiler import compiler, inner_compiler, names_of
+from burstproof.engine.disk import keep_on_disk
 
 def make(factor):
     @inner_compiler
@@ -253,8 +253,8 @@ _FLIPS = """
 import sys
 import time
 from pathlib import Path
-import burstproof.engine.cpu.disk as disk
-from suites.unit.burstproof.engine.cpu.test_disk import kept_file, loaded, multiplier
+import burstproof.engine.disk as disk
+from suites.unit.burstproof.engine.test_disk import kept_file, loaded, multiplier
 
 folder, step = Path(sys.argv[1]), int(sys.argv[2])
 file = kept_file(folder)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from burstproof.engine import stimulus as module
+from burstproof.engine import packing
 from burstproof.engine.fixed_point import plan_fixed_point
 from burstproof.engine.options import EngineOptions
+from burstproof.engine.packing import PackedStimulus, Packer
 from burstproof.engine.state import Stimulus
-from burstproof.engine.stimulus import PackedStimulus, pack_stimulus
 from burstproof.errors import StimulusError
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 
@@ -26,7 +31,7 @@ def network(invalid: int = -1) -> Network:
 
 def packed(given: Stimulus, options: EngineOptions, invalid: int = -1) -> PackedStimulus:
     made = network(invalid)
-    return pack_stimulus(given, made, options, plan_fixed_point(made, options))
+    return Packer(made, options, plan_fixed_point(made, options))(given)
 
 
 @pytest.mark.parametrize("fractional", [False, True])
@@ -42,7 +47,7 @@ def test_all_ways_make_the_same(
     given = Stimulus(IDS, np.array(amounts, np.float32), np.array(forced, np.uint32))
     back = Stimulus(IDS[::-1].astype(np.int64), given.amounts[::-1], given.forced[::-1].astype(np.int64))
     one, ordered = packed(given, options), packed(back, options)
-    monkeypatch.setattr(module, "_pack_plain", lambda *_: None)
+    monkeypatch.setattr(Packer, "_usual", lambda *_: None)
     for other in (ordered, packed(back, options)):
         for name in ("ids", "amounts", "forced"):
             assert getattr(one, name).dtype == getattr(other, name).dtype
@@ -52,13 +57,40 @@ def test_all_ways_make_the_same(
 
 
 def test_the_usual_stimulus_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(module, "check_stimulus")
+    monkeypatch.delattr(packing, "check_stimulus")
     made = packed(Stimulus(IDS, np.ones(5, np.float32), IDS[:2]), EngineOptions())
     assert made.forced.tolist() == [0, 3]
     unordered = Stimulus(np.flip(IDS).astype(np.int64), np.arange(5, dtype=np.float32), np.array([9, 4]))
     made = packed(unordered, EngineOptions())
     assert (made.ids.tolist(), made.forced.tolist()) == (IDS.tolist(), [4, 9])
     assert (np.diff(made.amounts) < 0).all()
+
+
+def _read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    values.flags.writeable = False
+    return values
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        _read_only,
+        lambda values: np.repeat(values, 2)[::2],
+        lambda values: values.astype(values.dtype.newbyteorder()),
+        np.ma.array,
+        np.ndarray.tolist,
+    ],
+    ids=["read-only", "strided", "other bytes", "masked", "list"],
+)
+@pytest.mark.parametrize("which", ["ids", "amounts", "forced"])
+def test_arrays_of_any_form_are_packed_alike(form: Callable[[npt.NDArray[Any]], Any], which: str) -> None:
+    given = Stimulus(IDS.copy(), np.arange(5, dtype=np.float32), IDS[:2].copy())
+    usual = packed(given, EngineOptions())
+    other = packed(dataclasses.replace(given, **{which: form(getattr(given, which))}), EngineOptions())
+    for one, two in zip(usual[:3], other[:3], strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_array_equal(one, two)
+    assert usual[3:] == other[3:] == (False, True, None)
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**32, 2**32 + 3])

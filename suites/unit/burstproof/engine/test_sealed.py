@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from burstproof.engine.cpu.sealed import SealedFolder
+from burstproof.engine.sealed import SealedFolder
 
 pytestmark = pytest.mark.requirement("BE-5")
 
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_made_is_left_alone(tmp_path: Path) -> None:
 _WRITER = """
 import sys
 from pathlib import Path
-from burstproof.engine.cpu.sealed import SealedFolder
+from burstproof.engine.sealed import SealedFolder
 
 here = Path(sys.argv[1])
 folder = SealedFolder(here / "kernels", here / "own" / "key")

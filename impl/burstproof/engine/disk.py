@@ -25,7 +25,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from burstproof.engine.cpu.sealed import SealedFolder
+from burstproof.engine.sealed import SealedFolder
 from burstproof.user_cache import cache_folder
 
 _SOURCES = (
