@@ -92,9 +92,10 @@ def _interval(row: Row) -> str:
 def _as_shown(row: Row) -> str:
     """Empty where it is the change: of runs in turns, a drift over the session is taken out of that."""
     shown, ratio = row.shown_ratio, row.difference.ratio
-    if not (0.5 < ratio < 2.0 and shown > 0.0) or abs(math.log(shown / ratio)) < _ROUNDING:
+    if not (0.0 < ratio < math.inf and shown > 0.0) or abs(math.log(shown / ratio)) < _ROUNDING:
         return ""
-    return f"{_share(shown)} as shown"
+    factor = f"{max(shown, 1.0 / shown):.3g}{_TIMES}"
+    return f"{_share(shown) if 0.5 < ratio < 2.0 else factor} as shown"
 
 
 def _share(ratio: float) -> str:

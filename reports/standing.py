@@ -1,4 +1,4 @@
-"""How a run stands against the newest baseline of its machine, or of its class, in one sentence (requirement ST-6)."""
+"""How a run stands against the newest baseline of its machine or class that is older: one sentence (ST-6)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def has_performance(record: RunRecord) -> bool:
 def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
     """Say whether the figures of stage 6 are slower than those of a baseline; empty if the run has none.
 
-    The newest baseline of the same machine serves; without one, the newest of its class. One run a side confirms
-    nothing: slower is what lies beyond the variation that runs of the machine, or of its class, have shown.
+    The newest baseline of the same machine that began before the run serves; without one, the newest of its class. One
+    run a side confirms nothing: slower is what lies beyond the variation that runs of the machine, or of its class,
+    have shown.
     """
     mine = _of_stage(record)
     if not mine.measurements:
         return ""
     machine = machine_of(record)
     known = [_of_stage(run) for run in sorted(baselines, key=lambda run: run.started_utc, reverse=True)]
-    known = [run for run in known if run.origin != record.origin and run.measurements]
+    known = [run for run in known if run.started_utc < record.started_utc and run.measurements]
     own = [run for run in known if machine.same_machine(machine_of(run))]
     of_class = [run for run in known if machine.same_class(machine_of(run))]
     for base in (*own, *of_class):
@@ -39,7 +40,7 @@ def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
         if comparison.rows:
             break
     else:
-        unknown = "no baseline of this machine or its class, so nothing says whether it is slower"
+        unknown = "no older baseline of this machine or its class, so nothing says whether it is slower"
         return f"Performance: {unknown} ({machine.label})."
     whose = "this machine" if comparison.relation is Relation.SAME else "another machine of this class"
     slower = comparison.slower

@@ -44,6 +44,9 @@ _RECIPROCAL = 1e-5
 """A time and a rate whose product is the same on both sides, to this, are one measurement."""
 
 
+_NAMED_COMMITS = 3
+
+
 class Relation(Enum):
     """How the machines of the two sides are related."""
 
@@ -54,7 +57,10 @@ class Relation(Enum):
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: one run, or several of the same code on the same machine."""
+    """One side of a comparison: one run, or several, which should be of the same code on the same machine.
+
+    ``machine`` is that of the first run, and says how many others there are.
+    """
 
     runs: tuple[RunRecord, ...]
     figures: tuple[Mapping[Key, Figure], ...]
@@ -62,9 +68,10 @@ class Side:
 
     @property
     def label(self) -> str:
-        """The run, or how many there are, with the commit."""
-        commit = self.runs[0].environment.git_commit[:8]
-        at = f" at {commit}" if commit else ""
+        """The run, or how many there are, with their commits."""
+        commits = dict.fromkeys(run.environment.git_commit[:8] for run in self.runs)
+        named = units.first_of(list(filter(None, commits)), _NAMED_COMMITS)
+        at = f" at {named}" if named else ""
         return f"{self.runs[0].run_id}{at}" if len(self.runs) == 1 else f"{len(self.runs)} runs{at}"
 
     @property
@@ -248,7 +255,12 @@ def compare(
 
 def _side(runs: Sequence[RunRecord]) -> Side:
     ordered = tuple(sorted(runs, key=lambda run: run.started_utc))
-    return Side(ordered, tuple(figures(run) for run in ordered), machine_of(ordered[0]))
+    machines: list[Machine] = []
+    for machine in map(machine_of, ordered):
+        if machine not in machines:
+            machines.append(machine)
+    others = machines[0].others + len(machines) - 1
+    return Side(ordered, tuple(figures(run) for run in ordered), replace(machines[0], others=others))
 
 
 def _relation(runs: Sequence[RunRecord]) -> Relation:

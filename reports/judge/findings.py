@@ -41,6 +41,11 @@ class CaseChange:
         """Whether what passed now fails or cannot be judged."""
         return self.before in _GOOD and self.after in _BAD
 
+    @property
+    def worse(self) -> bool:
+        """Whether the verdict is a worse one, whatever that means for the code."""
+        return worst((self.before, self.after)) is self.after
+
 
 def find_all(
     base: Sequence[RunRecord], new: Sequence[RunRecord], old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]
@@ -74,10 +79,10 @@ def _cases_of(records: Sequence[RunRecord], stages: Sequence[str]) -> set[str]:
 
 
 def case_changes(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[CaseChange, ...]:
-    """Cases with another verdict, regressions first."""
+    """Cases with another verdict: regressions first, then what is worse otherwise."""
     before, after = _verdicts(base), _verdicts(new)
     changed = [CaseChange(case, before[case], after[case]) for case in after if case in before]
-    return tuple(sorted((c for c in changed if c.before is not c.after), key=lambda change: not change.regression))
+    return tuple(sorted((c for c in changed if c.before is not c.after), key=lambda c: (not c.regression, not c.worse)))
 
 
 def environment_differences(

@@ -52,6 +52,6 @@ def _thin_measurement(measurement: Measurement) -> Measurement:
     samples, note = measurement.samples, measurement.note
     if len(samples) > KEPT_SAMPLES:
         samples = tuple(samples[index * (len(samples) - 1) // (KEPT_SAMPLES - 1)] for index in range(KEPT_SAMPLES))
-        note = f"{note} {KEPT_SAMPLES} of {len(measurement.samples)} samples kept.".strip()
+        note = "; ".join(filter(None, (note, f"{KEPT_SAMPLES} of {len(measurement.samples)} samples kept")))
     rounded = tuple(float(f"{sample:.{KEPT_DIGITS}g}") for sample in samples)
     return replace(measurement, samples=rounded, note=note)

@@ -278,7 +278,8 @@ def _decide(
     if _side(value, target) is not _Side.GOOD:
         return Verdict.FAIL, ReasonCode.BEYOND_LIMIT, f"{units.shown(value, unit)} misses {limit}{_by(value, target)}"
     if _in_band(value, target):
-        return Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN, f"{units.shown(value, unit)} is close to {limit}"
+        text = f"{units.shown(value, unit)} meets {limit} by less than {100 * target.marginal:g} %"
+        return Verdict.MARGINAL, ReasonCode.WITHIN_MARGIN, text
     return Verdict.PASS, ReasonCode.WITHIN_LIMIT, f"{units.shown(value, unit)} meets {limit}"
 
 

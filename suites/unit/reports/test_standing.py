@@ -37,7 +37,13 @@ def test_the_class_serves_where_the_machine_has_no_baseline() -> None:
     other = on(run(9, timed(0.01), commit="b"), "NVIDIA H200", "GPU-2")
     assert "of another machine of this class: " in standing(other, history())
     unknown = on(run(9, timed(0.01), commit="b"), "NVIDIA H100", "GPU-3")
-    assert standing(unknown, history()).startswith("Performance: no baseline of this machine or its class")
+    assert standing(unknown, history()).startswith("Performance: no older baseline of this machine or its class")
+
+
+def test_a_run_is_not_held_against_what_came_after_it() -> None:
+    first, *later = history()
+    assert standing(first, later).startswith("Performance: no older baseline")
+    assert standing(later[0], [first, *later]).startswith("Performance against a0-GPU-1 at ")
 
 
 def test_a_run_without_stage_6_says_nothing() -> None:
@@ -49,10 +55,10 @@ def test_a_run_without_stage_6_says_nothing() -> None:
 @pytest.mark.thorough("draws reports for seconds")
 def test_console_and_report_say_it(tmp_path: Path) -> None:
     """A committed record stands against another H200; the sentence stands in the report that a run writes, too."""
-    record = load_run(BASELINES / "h200")
+    record = load_run(BASELINES / "h200-owners")
     said = standing_of(record)
     assert said.startswith("Performance against ")
     assert "of another machine of this class" in said
     assert said in closing(record, tmp_path)
-    assert main(["render", str(BASELINES / "h200"), "--out", str(tmp_path / "report.html")]) == 0
+    assert main(["render", str(BASELINES / "h200-owners"), "--out", str(tmp_path / "report.html")]) == 0
     assert said in unescape((tmp_path / "report.html").read_text())

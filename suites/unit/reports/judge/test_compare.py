@@ -112,6 +112,15 @@ def test_a_change_without_the_drift_stands_beside_that_of_the_figures_shown() ->
     assert "as shown" not in interval_text(the_row(compare(*sides(1.05))))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "shown", "said"), [(2.0, 2.5, "2.5\xd7 as shown"), (2.0, 2.0, ""), (0.25, 0.4, "2.5\xd7 as shown")]
+)
+def test_factors_that_differ_from_the_figures_beside_them_say_so(ratio: float, shown: float, said: str) -> None:
+    row = the_row(compare(*sides(2.0)))
+    difference = replace(row.difference, ratio=ratio, interval=None)
+    assert interval_text(replace(row, difference=difference, shown_ratio=shown)) == said
+
+
 def test_an_interval_has_the_unit_of_the_change_beside_it() -> None:
     """A change in per cent and an interval from a third to three times: both in per cent."""
     found = Difference(Change.UNKNOWN, 1.175, Interval(0.395, 3.49, 0.98))
@@ -560,6 +569,14 @@ def test_targets_tell_which_side_is_better(name: str, unit: str, lower: bool) ->
     assert lower_is_better(figure(name, 1.0, unit)) is lower
 
 
+def test_a_side_names_all_its_commits_and_machines() -> None:
+    runs = [on(run(n, timed(0.01), commit=c), "NVIDIA H200", f"GPU-{n % 2}") for n, c in enumerate("abcd")]
+    side = compare(runs, [run(9, timed(0.01), commit="e")]).base
+    assert side.label == "4 runs at aaaaaaaa, bbbbbbbb, cccccccc and 1 more"
+    assert "(GPU-0)" in side.machine.label
+    assert side.machine.label.endswith("and on 1 more")
+
+
 def test_regressions_come_first_among_cases() -> None:
     good, bad = sample_record(faults=False), sample_record(faults=True)
     ways = {c.case: c.regression for c in compare([good], [bad]).cases}
@@ -572,6 +589,9 @@ def test_regressions_come_first_among_cases() -> None:
     for cases in (list, lambda found: list(reversed(found))):
         found = compare([replace(good, cases=tuple(before))], [replace(good, run_id="b", cases=tuple(cases(after)))])
         assert [(c.case, c.regression) for c in found.cases] == [(worse, True), (mended, False)]
+    unsure = replace(before[0], outcome=Outcome.SKIPPED)
+    found = compare([replace(good, cases=tuple(before))], [replace(good, run_id="b", cases=(unsure, *after[1:]))])
+    assert [c.worse for c in found.cases] == sorted((c.worse for c in found.cases), reverse=True)
 
 
 def test_cases_that_vanish_or_are_skipped_are_named() -> None:

@@ -38,7 +38,7 @@ def test_long_rows_are_thinned_in_order_and_say_so() -> None:
     assert len(measurement.samples) == KEPT_SAMPLES
     assert (measurement.samples[0], measurement.samples[-1]) == (0.0, 999.0)
     assert list(measurement.samples) == sorted(measurement.samples)
-    assert measurement.note.endswith(f"{KEPT_SAMPLES} of 1000 samples kept.")
+    assert measurement.note.endswith(f"{KEPT_SAMPLES} of 1000 samples kept")
 
 
 def test_short_rows_and_what_was_decided_stay_whole() -> None:
