@@ -23,6 +23,7 @@ _ROWS = 20
 _ROUNDING = 0.005
 """By how much a change and that of the figures shown beside it may differ, as a logarithm, before it is said."""
 
+_ALIKE = 1.0005
 _NAMED = 12
 _MARKDOWN_ROWS = 12
 _PAGE_ROWS = 25
@@ -70,8 +71,7 @@ def change_text(row: Row) -> str:
     if 0.5 < ratio < 2.0:
         return _share(ratio)
     gain = row.gain if row.gain >= 1.0 else 1.0 / row.gain
-    better, worse = ("faster", "slower") if row.timed else ("better", "worse")
-    return f"{gain:.3g}{_TIMES} {better if row.gain > 1.0 else worse}"
+    return f"{gain:.3g}{_TIMES} {(Change.FASTER if row.gain > 1.0 else Change.SLOWER).word(row.unit)}"
 
 
 def interval_text(row: Row) -> str:
@@ -118,7 +118,10 @@ def thermometer_lines(comparison: Comparison) -> list[str]:
 
 
 def _gain(gain: float) -> str:
-    return f"{100.0 * abs(gain - 1.0):.1f} % {'better' if gain >= 1.0 else 'worse'}"
+    factor, word = max(gain, 1.0 / gain), "better" if gain >= 1.0 else "worse"
+    if factor < _ALIKE:
+        return "the same"
+    return f"{factor:.3g}{_TIMES} {word}" if factor >= 2.0 else f"{100.0 * abs(gain - 1.0):.1f} % {word}"
 
 
 def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:

@@ -321,7 +321,8 @@ def load_history(folder: Path) -> History:
     """
     records, unreadable = load_records(folder)
     if not records:
-        raise InputError("no readable run here", where=str(folder), got=[name for name, _ in unreadable] or None)
+        got, cure = [name for name, _ in unreadable] or None, "Name a folder that has folders of runs below it"
+        raise InputError("no readable run here", where=str(folder), got=got, cure=cure)
     return history_of(records, unreadable)
 
 

@@ -181,6 +181,10 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
         console.say(*explanation(stages, gates, asked.plan))
         return ExitCode.PASS
     select(options.only, plan)
+    strange = [name for name in options.only if name not in asked.stages]
+    if strange:
+        allowed = ", ".join(asked.stages)
+        raise InputError("a stage that is not in the run's plan", where="--only", got=strange[0], allowed=allowed)
     if options.resume is None:
         _refuse_used(folder)
     with hold(folder.path) as lock:
@@ -234,7 +238,7 @@ def _carried(options: argparse.Namespace) -> tuple[str, ...]:
 
 def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
     if not folder.exists:
-        raise InputError("no run with a plan here", where="record", got=str(folder.path))
+        raise _no_run("record", folder.path)
     with hold(folder.path):
         record = recover(folder, plan, root)
     Console().say(*closing(record, folder.path))
@@ -248,4 +252,9 @@ def _resumed(options: argparse.Namespace) -> RunFolder:
     for path in (options.resume, options.runs / options.resume):
         if RunFolder(path).exists:
             return RunFolder(path)
-    raise InputError("no run with a plan here", where="--resume", got=str(options.resume))
+    raise _no_run("--resume", options.resume)
+
+
+def _no_run(where: str, path: Path) -> InputError:
+    cure = "Name the folder of a run, as the line Run: of its start shows it."
+    return InputError("no run with a plan here", where=where, got=str(path), cure=cure)

@@ -20,6 +20,7 @@ from reports.judge.summary import first_line
 from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
 from reports.store import standing_of, targets_of
+from reports.values import units
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from reports.values.units import first_of
@@ -47,9 +48,12 @@ class Console:
     out: TextIO = field(default_factory=lambda: sys.stdout)
     every_s: float = 30.0
     _said_s: float = 0.0
+    _in_line: bool = False
 
     def say(self, *lines: str) -> None:
         """Print lines at once; control characters in names of cases and folders are made visible."""
+        clear, self._in_line = "\r\x1b[K" if self._in_line else "", False
+        print(clear, end="", file=self.out)
         print(*map(visible, lines), sep="\n", file=self.out, flush=True)
 
     def stage_begins(self, stage: Stage, gate: Gate) -> None:
@@ -60,18 +64,17 @@ class Console:
 
     def stage_goes_on(self, progress: Progress, elapsed_s: float) -> None:
         """Say how far the stage is."""
-        line = f"  {progress.line(elapsed_s)}"
         if self.out.isatty():
-            shown = visible(line)[: get_terminal_size().columns - 1]
+            width = get_terminal_size().columns - 1
+            shown = visible(f"  {progress.line(elapsed_s, width - 2)}")[:width]
+            self._in_line = True
             print(f"\r{shown}\x1b[K", end="", file=self.out, flush=True)
         elif elapsed_s - self._said_s >= self.every_s:
             self._said_s = elapsed_s
-            self.say(line)
+            self.say(f"  {progress.line(elapsed_s)}")
 
     def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
         """Say how the stage's cases ended."""
-        if self.out.isatty():
-            print("\r\x1b[K", end="", file=self.out)
         self.say("; ".join(filter(None, (f"  {counted(cases)} in {run.duration_s:.0f} s", busy(run), run.problem))))
 
 
@@ -186,11 +189,14 @@ def _goals(record: RunRecord, folder: Path) -> list[str]:
 def _not_proven(record: RunRecord) -> list[str]:
     """Return one line per reason, with the ids it holds for."""
     ids: dict[str, list[str]] = {}
+    others = 0
     planned = {name for stage in record.stages for name in stage.requirements}
     for row in trace(record):
         if row.status is Status.NOT_PROVEN and row.requirement.id in planned:
             ids.setdefault(row.reason, []).append(row.requirement.id)
-    return [f"  {', '.join(names)}: {reason}" for reason, names in ids.items()]
+        others += row.status is Status.NOT_PROVEN and row.requirement.id not in planned
+    lines = [f"  {', '.join(names)}: {reason}" for reason, names in ids.items()]
+    return [*lines, *([f"  {units.counted(others, 'requirement')} of other stages: see the report"] if others else [])]
 
 
 def _not_passed(record: RunRecord) -> list[str]:

@@ -80,19 +80,18 @@ class Progress:
         done = len(self.done) - len(self.kept)
         return elapsed_s * (self.total - len(self.done)) / done if done > 0 and self.collected else None
 
-    def line(self, elapsed_s: float) -> str:
-        """Return ``120 of 480 cases, slowest test_large (4 s), about 2 min left``."""
-        of = f" of {self.total}" if self.total else ""
-        parts = [f"{len(self.done)}{of} cases"]
-        if self.done:
-            case, duration = max(self.done.items(), key=lambda item: item[1])
-            name = case.rpartition("::")[2]
-            name = name if len(name) <= _WIDTH else f"{name[: _WIDTH - 3]}..."
-            parts.append(f"slowest {name} ({_time(duration)})")
-        left = self.left_s(elapsed_s)
-        if left is not None:
-            parts.append(f"{'about ' if left >= 1.0 else ''}{_time(left)} left")
-        return ", ".join(parts)
+    def line(self, elapsed_s: float, width: int = 200) -> str:
+        """Return ``120 of 480 cases, slowest test_large (4 s), about 2 min left``; ``width`` cuts the name."""
+        of, left = f" of {self.total}" if self.total else "", self.left_s(elapsed_s)
+        begin = f"{len(self.done)}{of} cases"
+        end = "" if left is None else f", {'about ' if left >= 1.0 else ''}{_time(left)} left"
+        if not self.done:
+            return begin + end
+        case, duration = max(self.done.items(), key=lambda item: item[1])
+        name, took = case.rpartition("::")[2], f" ({_time(duration)})"
+        room = max(0, min(_WIDTH, width - len(f"{begin}, slowest {took}{end}")))
+        name = name if len(name) <= room else f"{name[: max(0, room - 3)]}..."
+        return f"{begin}, slowest {name}{took}{end}"
 
 
 def earlier_durations(stage: str, plan: str) -> Mapping[str, float]:

@@ -147,7 +147,7 @@ class Runner:
         progress = Progress(
             files.results, files.collected, earlier_durations(stage.name, asked.plan), kept=earlier.cases
         )
-        began, times = time.monotonic(), read_times()
+        began, times, interruption = time.monotonic(), read_times(), None
 
         def tick() -> None:
             progress.look()
@@ -167,6 +167,9 @@ class Runner:
                 first=self.first,
                 later=stage.gate if stage.times_gpus_only and gate.is_open else "",
             )
+        except KeyboardInterrupt as signal:
+            interruption = signal
+            end = SuiteEnd(-1, "it was interrupted", time.monotonic() - began, cut_off=True)
         finally:
             environment = environment_since(self.root, environment, written)
             note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
@@ -190,10 +193,14 @@ class Runner:
         )
         run = earlier.added_to(run)
         if end.cut_off:
-            run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}")
+            slow = not interruption and len(lines.cases) == len(earlier.cases)
+            more = "; no case ended within the time limit: allow more" if slow else ""
+            run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}{more}")
         elif not run.problem:
             keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
         note_end(files, run, cut_off=end.cut_off)
+        if interruption is not None:
+            raise interruption
         self.console.stage_ended(run, stage_cases(run, lines))
 
     def _uncollected(self, stage: Stage, lines: CaseLines, collection: Collection | None) -> str:
@@ -210,8 +217,10 @@ class Runner:
         name = stage.name
         lines, found = (read_lines(self.folder.files(name).results), read_collection(self.folder.files(name).collected))
         begun = bool(lines.cases or lines.unfinished)
-        problem = f"it was interrupted: {unfinished(lines, len(found.collected) if found else 0)}" if begun else NOT_RUN
-        waiting = StageRun(name, stage.title, gate.is_open, gate.reason, stage.requirements, problem)
+        collected = len(found.collected) if found else 0
+        problem = f"it was interrupted: {unfinished(lines, collected)}" if begun else NOT_RUN
+        known = name, stage.title, gate.is_open, gate.reason, stage.requirements
+        waiting = StageRun(*known, problem, collected=collected if begun else 0)
         return finished_stage(self.folder, name) or cut_off_stage(self.folder, name) or waiting
 
 

@@ -155,7 +155,8 @@ _TEMPLATE = """
 {% import "parts.jinja" as parts %}
 {% set at = chart.scale %}
 {% macro axis() %}<span class="track">
-{%- for x, text in chart.ticks %}<i class="tick" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
+{%- for x, text in chart.ticks %}
+<i class="tick{{ " at-start" if x < 8 }}" style="left:{{ x }}%">{{ text }}</i>{% endfor %}</span>{% endmacro %}
 {% macro table(caption, rows) %}
 <div class="scroll" tabindex="0" role="group" aria-label="{{ caption }}"><table class="cards">
 <caption>{{ caption }}</caption>

@@ -96,7 +96,7 @@ class Row:
     lower: bool | None
     confirmed: bool
     is_counted: bool
-    timed: bool
+    unit: str
     shown_ratio: float
     also: tuple[str, ...] = ()
 
@@ -124,9 +124,7 @@ class Row:
     @property
     def word(self) -> str:
         """The verdict as people say it: an error is not slower, it is worse."""
-        if self.timed or self.change in (Change.SAME, Change.UNKNOWN):
-            return self.change.value
-        return "worse" if self.change is Change.SLOWER else "better"
+        return self.change.word(self.unit)
 
     @property
     def gain(self) -> float:
@@ -311,10 +309,9 @@ class _Judge:
         middles = [middle(values) for values in centres]
         before, after = (units.readable(value, unit) for value in middles)
         shown = middles[1] / middles[0] if middles[0] else math.nan
-        timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
         confirmed = counted and self._one_machine
         kind = thermometer_kind(new.measurement)
-        return Row(key, kind, before, after, found, lower, confirmed, counted, timed, shown)
+        return Row(key, kind, before, after, found, lower, confirmed, counted, unit, shown)
 
     def _centres(self, side: Side, key: Key, unit: str) -> list[float]:
         found = [run[key] for run in side.figures if key in run]

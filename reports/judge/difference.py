@@ -23,6 +23,7 @@ import numpy as np
 
 from reports.judge.shared_spread import LEAST_FIGURES, shared_tails
 from reports.judge.statistics import checked, median
+from reports.values import units
 from reports.values.judgement import Interval
 
 if TYPE_CHECKING:
@@ -60,6 +61,11 @@ class Change(Enum):
     SLOWER = "slower"
     SAME = "same"
     UNKNOWN = "cannot tell"
+
+    def word(self, unit: str) -> str:
+        """The change as people say it of a figure in ``unit``: more bytes, or a larger error, are worse, not slower."""
+        timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
+        return self.value if timed else {Change.FASTER: "better", Change.SLOWER: "worse"}.get(self, self.value)
 
 
 @dataclass(frozen=True)

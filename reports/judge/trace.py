@@ -120,11 +120,13 @@ def is_left_out(case: CaseResult) -> bool:
 
 
 def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[CaseResult], record: RunRecord) -> str:
+    planned = {stage.stage: stage for stage in record.stages}
+    absent = [name for name in requirement.stages if name not in planned]
+    if absent and not skipped:
+        return f"{units.listed(absent)} not in this run"
     idle = skipped or [case for case in bearing if case.outcome is Outcome.SKIPPED]
     if idle and len(idle) in (len(skipped), len(bearing)):
         return f"not here: {reasons(idle)}"
-    planned = {stage.stage: stage for stage in record.stages}
-    absent = [name for name in requirement.stages if name not in planned]
     if absent:
         return f"{units.listed(absent)} not in this run"
     with_cases = {case.stage for case in record.cases}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -64,6 +65,19 @@ def test_text_says_what_was_trained(capsys) -> None:
     shown = capsys.readouterr().out
     assert "sample_text.txt (3891 characters, 43 different) on cpu, float64" in shown
     assert "held out: " in shown
+
+
+def test_what_was_done_is_shown_when_it_is_interrupted(capsys, monkeypatch) -> None:
+    def stopped(*arguments: object, **options: object) -> Iterator[float]:
+        yield from (3.5, 3.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("burstproof.cli.train.train", stopped)
+    assert main(["train", *SMALL, "--steps", "5"]) == 130
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("step   loss")
+    assert [line.split()[:2] for line in lines[1:3]] == [["1", "3.500"], ["2", "3.000"]]
+    assert lines[3] == "2 of 5 steps were done"
 
 
 def test_own_text(capsys, tmp_path) -> None:

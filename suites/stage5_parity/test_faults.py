@@ -29,14 +29,14 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
     return [name for name in names if not replay(recording(name), fault.create).agrees]
 
 
-@pytest.mark.measures("parity.faults_caught", backend="copies of the reference", planted=len(FAULTS))
+@pytest.mark.measures("parity.rule_faults_caught", backend="copies of the reference", planted=len(FAULTS))
 def test_every_fault_is_caught(measure) -> None:
     """Each fault fails a case worked out by hand; the share stands beside those of the real engines."""
     cases = sorted(CASES, key=lambda case: len(case.fired))  # a fault is caught at the first: the short ones come first
     missed = [str(fault.__doc__) for fault in FAULTS if not any(run_case(case, fault.create) for case in cases)]
     share = 100 * (len(FAULTS) - len(missed)) / len(FAULTS)
     conditions = {"backend": "copies of the reference", "planted": len(FAULTS)}
-    measure("parity.faults_caught", share, "%", conditions=conditions, note="; ".join(missed))
+    measure("parity.rule_faults_caught", share, "%", conditions=conditions, note="; ".join(missed))
     assert not missed, f"no case worked out by hand catches: {'; '.join(missed)}"
 
 

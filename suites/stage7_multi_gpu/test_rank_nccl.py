@@ -143,7 +143,8 @@ def test_nccl_and_hosts_give_what_the_cpu_gives(expected_file: Path, tmp_path: P
         assert row["problems"] == []
         conditions: dict[str, object] = {"backend": f"cuda, {ranks} MPI ranks", "path": path}
         for name, problem in row["cases"].items():
-            measure("parity.disagreements", int(problem is not None), "1", conditions={**conditions, "trace": name})
+            trace = {"trace": name.removeprefix("trace ")}
+            measure("parity.disagreements", int(problem is not None), "1", conditions={**conditions, **trace})
             assert problem is None, f"{name} by {path}: {problem}"
         conditions |= {"ranks": ranks, **CONDITIONS}
         note = f"{sum(PARTS)} bursts, state and last exchange equal the CPU's; lists are recorded"

@@ -18,6 +18,7 @@ import pytest
 from burstproof.cli.main import main
 from burstproof.engine.sharded.checkpoint import load_checkpoint
 from hardware.host import take_host
+from reports.values.units import counted
 from stages.measuring import Measure
 from suites.support.parity.mixed import compare_run
 from suites.support.plans import first, only, thinned
@@ -60,7 +61,8 @@ def test_one_to_four_ranks_agree(group: str, tmp_path: Path, measure: Measure) -
     for count, cases in found.items():
         assert len(cases) == sum(map(len, GROUPS[group]))
         for name, case in cases.items():
-            conditions = {"backend": f"cpu, {count} MPI ranks", "trace": name, "strategy": case["strategy"]}
+            backend, trace = f"cpu, {counted(int(count), 'MPI rank')}", name.removeprefix("trace ")
+            conditions = {"backend": backend, "trace": trace, "strategy": case["strategy"]}
             measure("parity.bursts_agreeing", case["agreeing"], "1", conditions=conditions)
             assert case["problem"] is None, f"{name} on {count} ranks: {case['problem']}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from burstproof.cli.progress import task
@@ -82,27 +83,33 @@ def _losses(model: Gpt, corpus: Corpus, options: argparse.Namespace) -> tuple[li
         length=options.length,
         seed=options.seed,
     )
-    losses = []
-    with task("training", options.steps, shown=not options.json) as bar:
-        for loss in steps:
-            losses.append(loss)
-            bar.advance(1)
+    losses: list[float] = []
+    try:
+        with task("training", options.steps, shown=not options.json) as bar:
+            for loss in steps:
+                losses.append(loss)
+                bar.advance(1)
+    except KeyboardInterrupt:
+        if losses and not options.json:
+            print(*_curve(losses), f"{len(losses)} of {options.steps} steps were done", sep="\n")
+        raise
     return losses, time.perf_counter() - start
 
 
 def in_words(document: dict[str, Any]) -> str:
     """A run as text: what was trained, losses as bars, and the speed."""
-    losses = document["losses"]
     lines = [
         f"{document['parameters']} parameters on {document['text']} ({document['characters']} characters, "
         f"{document['alphabet']} different) on {document['backend']}, {document['precision']}",
-        "step   loss (nats per character)",
+        *_curve(document["losses"]),
+        f"held out: {document['held_out_loss']:.3f}; {document['seconds']:.1f} s, "
+        f"{document['tokens_per_second']:.0f} characters/s, activations {document['activation_bytes'] / 1e6:.1f} MB",
     ]
+    return "\n".join(lines)
+
+
+def _curve(losses: Sequence[float]) -> list[str]:
     every = max(1, len(losses) // _SHOWN)
     marked = sorted({*range(0, len(losses), every), len(losses) - 1})
-    lines += [f"{step + 1:5d}  {losses[step]:6.3f}  {'#' * round(15 * losses[step])}" for step in marked]
-    lines.append(
-        f"held out: {document['held_out_loss']:.3f}; {document['seconds']:.1f} s, "
-        f"{document['tokens_per_second']:.0f} characters/s, activations {document['activation_bytes'] / 1e6:.1f} MB"
-    )
-    return "\n".join(lines)
+    bars = (f"{step + 1:5d}  {losses[step]:6.3f}  {'#' * round(15 * losses[step])}" for step in marked)
+    return ["step   loss (nats per character)", *bars]

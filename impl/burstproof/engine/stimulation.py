@@ -240,7 +240,8 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
             "amounts and neurons differ in length", where="amount", got=found.shape, allowed=f"({neurons},)"
         )
     if not np.isfinite(found).all():
-        raise StimulusError("an amount is not a finite float32", where="amount", got=amount)
+        cure = "Give finite numbers below 3.4e38"
+        raise StimulusError("an amount is not a finite float32", where="amount", got=amount, cure=cure)
     return found
 
 

@@ -262,13 +262,16 @@ def _areas_of(areas: Mapping[str, Members], count: int) -> tuple[npt.NDArray[np.
     """The cortical index of each neuron, (N,) uint32, and the areas."""
     last = FIRST_OWN_AREA_INDEX + len(areas)
     indexes = np.full(count, last, np.uint32)
-    named = []
+    named: list[Area] = []
     for index, (name, given) in enumerate(areas.items(), FIRST_OWN_AREA_INDEX):
         members, properties = _members_of(name, given)
         rows = _rows(name, members, count)
         taken = indexes[rows] != last
         if taken.any():
-            raise NetworkError("areas overlap", where=f"areas[{name!r}]", got=int(rows[np.argmax(taken)]))
+            neuron = int(rows[np.argmax(taken)])
+            other = named[indexes[neuron] - FIRST_OWN_AREA_INDEX].name
+            cure = f"Leave neuron {neuron} out of {name!r} or out of {other!r}"
+            raise NetworkError("areas overlap", where=f"areas[{name!r}]", got=neuron, cure=cure)
         indexes[rows] = index
         cortical_id = base64.b64encode(f"cown{index:04x}".encode("ascii")).decode("ascii")
         own = {"cortical_id": cortical_id, "neurons_per_voxel": max(1, len(rows)), **properties}

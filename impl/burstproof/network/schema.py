@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -229,7 +230,9 @@ def _columns(
     unknown = set(given) - {column.name for column in schema}
     if unknown:
         allowed = ", ".join(column.name for column in schema)
-        raise NetworkError(f"unknown column of the {table}", got=sorted(unknown), allowed=allowed)
+        near = get_close_matches(min(unknown), [column.name for column in schema], 1)
+        cure = f"Did you mean {near[0]}?" if near else None
+        raise NetworkError(f"unknown column of the {table}", got=sorted(unknown), allowed=allowed, cure=cure)
     return {column.name: _array(table, column, given.get(column.name, column.default), count) for column in schema}
 
 
@@ -240,7 +243,8 @@ def _array(table: str, column: ColumnSpec, value: npt.ArrayLike | None, count: i
     if array.ndim == 0:
         array = np.broadcast_to(array, shape)
     if array.shape != shape:
-        raise NetworkError("column has the wrong shape", where=where, got=array.shape, allowed=str(shape))
+        cure = "Give one value for all rows, or one for each; count= must be their number"
+        raise NetworkError("column has the wrong shape", where=where, got=array.shape, allowed=str(shape), cure=cure)
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

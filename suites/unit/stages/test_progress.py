@@ -86,14 +86,15 @@ def test_a_log_gets_a_line_now_and_then(tmp_path: Path) -> None:
 
 
 def test_a_terminal_has_one_line_that_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut to its width, so that it stays one line."""
+    """The name of the case is cut, so that it stays one line and shows the time left; what is said next replaces it."""
     out = io.StringIO()
     monkeypatch.setattr(out, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "40")
-    progress = Progress(tmp_path / "none", tmp_path / "none", done={"t.py::" + "long" * 20: 3.0})
-    for elapsed in (0.5, 1.0):
-        Console(out).stage_goes_on(progress, elapsed)
+    monkeypatch.setenv("COLUMNS", "60")
+    progress = Progress(tmp_path / "none", tmp_path / "none", done={"t.py::" + "long" * 20: 3.0}, collected=3)
+    console = Console(out)
+    for _ in range(2):
+        console.stage_goes_on(progress, 1.0)
     first, second = out.getvalue().split("\r")[1:]
-    assert first == second
-    assert first.startswith("  1 of 1 cases, slowest longlong")
-    assert len(first.removesuffix("\x1b[K")) == 39
+    assert first == second == "  1 of 3 cases, slowest longlonglo... (3 s), about 2 s left\x1b[K"
+    console.say("Interrupted")
+    assert out.getvalue().endswith("\x1b[K\r\x1b[KInterrupted\n")

@@ -206,6 +206,13 @@ def test_a_run_in_which_nothing_ran_exits_3(checkout: Checkout, capsys: pytest.C
     assert capsys.readouterr().out.splitlines()[-1] == "Exit code 3: nothing ran."
 
 
+def test_a_stage_that_the_run_lacks_cannot_be_run_alone(checkout: Checkout, capsys: pytest.CaptureFixture[str]) -> None:
+    root, plan = checkout(GOOD, GOOD)
+    assert main(("run", "stage1", "--only", "stage2"), root, plan) == ExitCode.USAGE
+    assert not (root / "runs").exists()
+    assert "a stage that is not in the run's plan (got 'stage2'; allowed: stage1)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -389,6 +396,8 @@ def test_an_interrupted_run_is_recorded_and_its_running_stage_runs_again(
     assert not record.finished_utc
     assert record.stages[0].problem == ""
     assert record.stages[1].problem == "it was interrupted: 0 of 1 cases have a result; continue with --resume"
+    assert record.stages[1].collected == 1
+    assert record.stages[1].duration_s > 0.0
     flag.touch()
     code, _, record = run((root, plan), "--resume", str(folder))
     assert code == ExitCode.PASS

@@ -229,6 +229,13 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
     assert run((root, plan), "--resume", str(folder))[2].invocations == record.invocations
 
 
+def test_a_time_limit_that_no_case_ends_within_says_so(checkout: Checkout) -> None:
+    """A script that goes on for as long as the exit code is 75 would never end."""
+    code, _, record = run(checkout(COUNTED + "def test_a(): pass\n"), "--time-limit", "0.1")
+    assert code == TO_BE_CONTINUED
+    assert record.stages[0].problem.endswith("; no case ended within the time limit: allow more")
+
+
 @pytest.mark.thorough("starts runs of its own: seconds each")
 def test_a_stage_beyond_its_limit_goes_on_with_what_is_left(checkout: Checkout) -> None:
     once = "def test_b():\n    if (HERE / 'begun.txt').read_text().count('test_b') == 1: time.sleep(600)\n"

@@ -248,6 +248,6 @@ def driven_spec(
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
     least = math.floor(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
     allowed = f"{least} or more at this rate, so that the number of firings fluctuates by less than 15 %"
-    cure = "Take more neurons, more synapses each, or a higher rate"
+    cure = "Take a higher rate, or more neurons; more synapses each help little"
     _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, cure)
     return made

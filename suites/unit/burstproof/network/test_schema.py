@@ -21,7 +21,7 @@ from burstproof.engine.trace import read_trace
 from burstproof.errors import NetworkError, NetworkFileError, TraceError
 from burstproof.network.files import bpnet as storage
 from burstproof.network.files.bpnet import load_network, save_network
-from burstproof.network.model import NeuronTable, SynapseTable
+from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import NEURON_FIELDS, NEURONS, SYNAPSE_FIELDS, SYNAPSES, Parameters
 
 DATA = Path(__file__).parents[3] / "data"
@@ -69,6 +69,18 @@ def test_values_that_do_not_fit_a_synapse(column: str, value: float) -> None:
     columns: dict[str, Any] = {"source_neurons": [0, 0], "target_neurons": [0, 0], column: [0, value]}
     with pytest.raises(NetworkError, match=rf"synapses\.{column}\[1\].*got {value}"):
         SynapseTable.build(**columns)
+
+
+def test_errors_of_tables_say_what_to_do() -> None:
+    with pytest.raises(NetworkError, match=r"unknown column .*\. Did you mean thresholds\?"):
+        NeuronTable.build(3, treshold=1.0)
+    with pytest.raises(NetworkError, match="one for each; count= must be their number"):
+        NeuronTable.build(3, thresholds=[1.0, 2.0])
+    areas = {"a": range(2), "b": [1, 2]}
+    with pytest.raises(NetworkError, match=r"areas overlap .*Leave neuron 1 out of 'b' or out of 'a'"):
+        Network.from_arrays(
+            neurons={"thresholds": [1.0] * 3}, synapses={"source_neurons": [0], "target_neurons": [1]}, areas=areas
+        )
 
 
 def test_whole_numbers_of_another_type_fit() -> None:

@@ -28,6 +28,7 @@ from reports.compared import (
     markdown,
     sentence,
     strict_text,
+    thermometer_lines,
 )
 from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
@@ -567,6 +568,15 @@ def test_more_of_anything_in_a_second_is_better() -> None:
 def test_targets_tell_which_side_is_better(name: str, unit: str, lower: bool) -> None:
     """Neither unit nor name says it: the target is an upper or a lower limit."""
     assert lower_is_better(figure(name, 1.0, unit)) is lower
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(1.0, "the same"), (0.5, "2\xd7 better"), (1.25, "20.0 % worse"), (0.01, "100\xd7 better")]
+)
+def test_the_thermometer_speaks_of_factors_beyond_two(factor: float, said: str) -> None:
+    one, other = (figure("roofline.copy", value, "GB/s", device="NVIDIA H200") for value in (4000.0, 4000.0 / factor))
+    lines = thermometer_lines(compare([run(0, one)], [run(1, other, commit="b")]))
+    assert lines[0].startswith(f"limits of the machine: {said} at the median of 1 figure")
 
 
 def test_a_side_names_all_its_commits_and_machines() -> None:

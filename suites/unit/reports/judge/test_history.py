@@ -94,6 +94,12 @@ def test_the_scale_of_a_trend_is_stated(tmp_path: Path) -> None:
     assert [y for _, y in places] == pytest.approx([20.0 - 18.0 * share for share in shares], abs=0.05)
 
 
+@pytest.mark.parametrize(("unit", "word"), [("ms", "slower"), ("B", "worse")])
+def test_more_bytes_are_worse_not_slower(unit: str, word: str) -> None:
+    assert Change.SLOWER.word(unit) == word
+    assert Change.SAME.word(unit) == "same"
+
+
 def test_machines_are_never_mixed() -> None:
     """Two cards of one class that take turns, one of them half as fast: no trend sees both."""
     runs = [scaled(1.0 + (minute % 2), minute, uuid=f"GPU-{minute % 2}") for minute in range(6)]

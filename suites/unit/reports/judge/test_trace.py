@@ -49,6 +49,14 @@ def test_a_requirement_that_nothing_proves_says_what_bears_on_it() -> None:
     assert row_of(PROOF, ELSEWHERE).cases == (PROOF.case,)
 
 
+def test_what_bears_on_a_requirement_does_not_hide_that_its_stage_did_not_run() -> None:
+    """A case elsewhere that was skipped is no reason for what the stages of the requirement did not show."""
+    skipped = replace(ELSEWHERE, outcome=Outcome.SKIPPED, reason="no GPU")
+    record = replace(sample_record(faults=False), cases=(skipped,), judgements=(), stages=())
+    (row,) = (row for row in trace(record) if row.requirement.id == "BE-6")
+    assert row.reason.endswith(" not in this run")
+
+
 def test_a_gap_of_the_repository_is_told_from_a_fault_of_the_run() -> None:
     """OP-3 has no case in the suites, whatever is run; a requirement with cases that were not run has no such words."""
     rows = {row.requirement.id: row.reason for row in trace(replace(sample_record(faults=False), judgements=()))}
