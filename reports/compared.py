@@ -39,7 +39,8 @@ def sentence(comparison: Comparison) -> str:
 def _outcome(comparison: Comparison) -> str:
     if not comparison.counts:
         what = "Two machines of one class" if comparison.relation is Relation.CLASS else "Different machines"
-        return f"{what}, compared as machines; nothing counts as a regression"
+        cases = f"; {units.counted(len(comparison.cases), 'case')} with another verdict" if comparison.cases else ""
+        return f"{what}, compared as machines; nothing counts as a regression{cases}"
     bad = [units.counted(len(comparison.regressions), "confirmed regression")] if comparison.regressions else []
     if comparison.worse_cases:
         bad.append(f"{units.counted(len(comparison.worse_cases), 'case')} that passed and now fails")

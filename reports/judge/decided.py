@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from reports.judge.bases import settled
 from reports.judge.targets import later_goals, load_targets
-from reports.judge.verdict import OUTCOME_VERDICTS, WORST_FIRST, missed_by
+from reports.judge.verdict import OUTCOME_VERDICTS, WORST_FIRST, case_verdict, missed_by
 from reports.values import units
 from reports.values.judgement import JudgedMeasurement, Judgement
-from reports.values.measurement import Outcome, Verdict
+from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -22,6 +22,8 @@ _AT_LEAST = re.compile(rf"misses >.* by (?P<share>{_NUMBER}) %$")
 _BY = re.compile(rf" by (?P<much>{_NUMBER} %|a factor of {_NUMBER})$")
 _WORDS = {Verdict.FAIL: "missed", Verdict.ERROR: "not judged", Verdict.AMBIGUOUS: "ambiguous"}
 _KINDS = ((True, "goal", ""), (False, "target", " of the notes"))
+_BY_FIGURES = {Verdict.FAIL: "failed by figures", Verdict.AMBIGUOUS: "ambiguous", Verdict.ERROR: "not judged"}
+_ENDS = (*((OUTCOME_VERDICTS[one], one.value) for one in Outcome), *_BY_FIGURES.items())
 Counts = tuple[tuple[Verdict, str], ...]
 """Numbers in words, each with the verdict whose look it has."""
 
@@ -98,11 +100,21 @@ def target_counts(decided: Iterable[Decided]) -> Counts:
     )
 
 
+def _end(case: CaseResult, verdict: Verdict) -> tuple[Verdict, str]:
+    """How a case ended: one that its figures fail has not passed."""
+    if case.outcome is Outcome.PASSED and verdict in _BY_FIGURES:
+        return verdict, _BY_FIGURES[verdict]
+    return OUTCOME_VERDICTS[case.outcome], case.outcome.value
+
+
 def stage_counts(record: RunRecord, stage: str, decided: Iterable[Decided]) -> tuple[Counts, Counts]:
     """How the cases of a stage ended, and what is wrong with their figures; a goal counts where its worst figure is."""
     cases = record.cases_of(stage)
-    outcomes, names = [case.outcome for case in cases], {case.case for case in cases}
-    ended = tuple((OUTCOME_VERDICTS[one], f"{outcomes.count(one)} {one.value}") for one in Outcome if one in outcomes)
+    names = {case.case for case in cases}
+    ends = [_end(case, case_verdict(case, record.judgements_of(case.case))) for case in cases]
+    ended = tuple(
+        (verdict, f"{ends.count((verdict, word))} {word}") for verdict, word in _ENDS if (verdict, word) in ends
+    )
     impossible = sum(not one.target and one.case in names for one in record.judgements)
     more = ((Verdict.ERROR, f"{units.counted(impossible, 'figure')} missing or impossible"),) if impossible else ()
     return ended, (*target_counts(one for one in decided if one.case in names), *more)

@@ -86,11 +86,11 @@ def test_a_goal_that_is_missed_shows_its_floor() -> None:
 
 
 def test_a_case_that_passed_with_a_figure_that_did_not_is_told(tmp_path: Path) -> None:
-    """Its line names the figure, and its stage the goals missed beside the cases that passed."""
+    """Its line names the figure, and its stage the goals missed beside the cases that their figures fail."""
     said = closing(record_of(19.3), tmp_path)
     figure = record_of(19.3).judgements[0].measurement
     assert any(line.startswith("  FAIL ") and f": {figure}: " in line for line in said)
-    assert any("1 passed; 1 goal missed" in line for line in said)
+    assert any("1 failed by figures; 1 goal missed" in line for line in said)
 
 
 @pytest.mark.thorough(LARGEST)

@@ -69,7 +69,7 @@ def test_one_goal_is_missed_once_and_a_figure_that_is_missing_is_no_goal() -> No
 
 
 def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -> None:
-    """One figure misses a goal and one what the notes say; both cases passed, which the row of the stage says first."""
+    """One figure misses a goal and one what the notes say; no case passed, which the row of the stage says first."""
     slow = replace(
         latency("cuda", 1_000_000, 30.0, scope="launch to download", device="NVIDIA H100"), samples=(), value=30.0
     )
@@ -81,10 +81,10 @@ def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -
     )
     assert "; 2 cases failed by figures; 0 of 2 cases that ran passed" in line
     ended, figures = stage_counts(record, "stage6", decided_targets(record))
-    assert ended == ((Verdict.PASS, "2 passed"),)
+    assert ended == ((Verdict.FAIL, "2 failed by figures"),)
     assert figures == ((Verdict.FAIL, "1 goal missed"), (Verdict.FAIL, "3 targets of the notes missed"))
     page = "".join(Page(render(record)).text)
-    assert "2 passed; 1 goal missed, 3 targets of the notes missed" in page
+    assert "2 failed by figures; 1 goal missed, 3 targets of the notes missed" in page
     assert "1 goal measured: 1 missed." in page
     assert [(name, count) for _, name, count in build_view(record).cases][:2] == [("failed by figures", 2), ("pass", 0)]
 
