@@ -177,14 +177,13 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
         folder = RunFolder(new_run_path(options.runs) if options.run is None else options.run)
     stages = select(asked.stages, plan)
     gates = Gatekeeper(gpu_free=asked.gpu_free).gates
-    if options.explain:
-        console.say(*explanation(stages, gates, asked.plan))
-        return ExitCode.PASS
-    select(options.only, plan)
     strange = [name for name in options.only if name not in asked.stages]
     if strange:
         allowed = ", ".join(asked.stages)
         raise InputError("a stage that is not in the run's plan", where="--only", got=strange[0], allowed=allowed)
+    if options.explain:
+        console.say(*explanation(stages, gates, asked.plan))
+        return ExitCode.PASS
     if options.resume is None:
         _refuse_used(folder)
     with hold(folder.path) as lock:

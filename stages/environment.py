@@ -32,6 +32,8 @@ IGNORED = (
     *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
 )
 """Variables that would narrow, alter or slow down the suites; their process does not get them."""
+_PYTEST = "pytest11"
+_HARMLESS = ("console_scripts", "gui_scripts", _PYTEST)
 PLUGINS = ("xdist", "benchmark")
 """Plugins of pytest that the suites need, by their entry points."""
 
@@ -143,8 +145,9 @@ def _injected() -> list[str]:
 def _standing_in(root: Path) -> list[str]:
     """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
 
-    So are plugins there by the names of those that the suites need. A folder of ``PYTHONPATH``
-    may be relative to that of the runner, and to that of the suites.
+    So are entry points there, but for commands and for plugins of pytest that the suites do not load: whoever imports
+    numba runs code of some. A folder of ``PYTHONPATH`` may be relative to that of the runner, and to that of the
+    suites.
     """
     own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -154,11 +157,11 @@ def _standing_in(root: Path) -> list[str]:
     found = [Path(folder, module.name) for folder in foreign for module in iter_modules([folder])]
     modules = [f"!! {module}" for module in found if _is_importable(module.name, others)]
     brought = [
-        f"!! {folder}: plugin {entry.name}"
+        f"!! {folder}: {entry.group} {entry.name}"
         for folder in foreign
         for one in distributions(path=[folder])
-        for entry in one.entry_points.select(group="pytest11")
-        if entry.name in PLUGINS
+        for entry in one.entry_points
+        if entry.group not in _HARMLESS or (entry.group == _PYTEST and entry.name in PLUGINS)
     ]
     return [*modules, *brought]
 

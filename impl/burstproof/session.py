@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import Self
+from threading import RLock
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +42,32 @@ from burstproof.split import split_over
 
 NO_IDS = np.empty(0, np.uint32)
 NO_POTENTIALS = np.empty((0, 0), np.float32)
+USUAL_STRATEGY = "round_robin"
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def _by_one_thread(call: Callable[Concatenate[Session, Given], Found]) -> Callable[Concatenate[Session, Given], Found]:
+    """``call`` of a session, which is refused while another thread is in one; callbacks may be in several."""
+
+    @wraps(call)
+    def alone(session: Session, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
+        if not session._use.acquire(blocking=False):
+            cure = "Use it from one thread at a time, or open an engine for each thread"
+            raise InputError("another thread is using the engine", where=call.__name__, cure=cure)
+        try:
+            return call(session, *arguments, **named)
+        finally:
+            session._use.release()
+
+    return alone
 
 
 class Session:
     """One network being run on one backend; made by ``open_engine``, closed by the end of its ``with`` block.
+
+    It is for one thread at a time: a call while another thread is in one is an ``InputError``.
 
     Attributes
     ----------
@@ -60,6 +84,7 @@ class Session:
         self.backend = engine.backend
         self.reason = reason
         self._closed = False
+        self._use = RLock()
         self._stimulated: list[int] | None = []
         """First and last burst with a stimulus; ``None``, unknown, after ``restore`` or a closed loop."""
 
@@ -68,6 +93,7 @@ class Session:
         """Number of the last burst done."""
         return self.engine.burst_count
 
+    @_by_one_thread
     def run(
         self,
         bursts: int,
@@ -135,6 +161,7 @@ class Session:
         pieces = pieces or [self.engine.run(bursts, stimulus, kind)]
         return self._recording(joined(pieces), watched, np.array(sampled, np.float32).reshape(bursts, len(watched)))
 
+    @_by_one_thread
     def step(
         self,
         stimulus: Stimulus = NO_STIMULUS,
@@ -174,6 +201,7 @@ class Session:
             self._note({burst.number: stimulus}, range(burst.number, burst.number + 1))
         return burst
 
+    @_by_one_thread
     def closed_loop(self, areas: str | Sequence[str] | None = None) -> ClosedLoop:
         """Bursts call by call at the least latency, in a ``with`` block: ``fired = loop.step(ids, amounts)``.
 
@@ -197,6 +225,8 @@ class Session:
         self._stimulated = None
         if areas is None:
             return self.engine.closed_loop()
+        if not isinstance(areas, Iterable):
+            raise InputError("not names of areas", where="areas", got=areas, allowed="a name, or a list of names")
         names = [areas] if isinstance(areas, str) else list(areas)
         found = [self.network.ids_of(name) for name in names]
         return self.engine.closed_loop(np.concatenate([NO_IDS, *found]))
@@ -277,11 +307,13 @@ class Session:
         settings = {**trace.settings, "backend": self.backend, "backend_reason": self.reason}
         return write_trace(path, replace(trace, settings=settings))
 
+    @_by_one_thread
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on, equal on every backend."""
         self._check_open("state")
         return self.engine.state()
 
+    @_by_one_thread
     def restore(self, state: EngineState) -> None:
         """Continue from ``state``, taken from any backend over the same network and options.
 
@@ -296,6 +328,7 @@ class Session:
         self.engine.restore(state)
         self._stimulated = None
 
+    @_by_one_thread
     def close(self) -> None:
         """Give back memory and devices. Closing twice is allowed."""
         self._closed = True
@@ -371,7 +404,7 @@ def open_engine(
     threads: int = 0,
     shards: int | None = None,
     devices: Sequence[int] | None = None,
-    strategy: str = "round_robin",
+    strategy: str = USUAL_STRATEGY,
     firing_rate: float | None = None,
 ) -> Session:
     """Put a network on a backend; use it in a ``with`` block.
@@ -441,6 +474,11 @@ def open_engine(
         check_firing_rate("firing_rate", firing_rate)
     if strategy not in STRATEGIES:
         raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
+    if strategy != USUAL_STRATEGY and shards is None and devices is None:
+        cure = "Leave it out, or split the network by shards or devices"
+        raise InputError("nothing is split, so it does nothing", where="strategy", got=strategy, cure=cure)
+    if threads and backend not in (AUTO, "cpu"):
+        raise InputError("this backend has no threads", where="threads", got=threads, cure="Leave it out")
     network, stored = with_precision(network, precision)
     largest, fractional = stimulus_bounds(stimulus, EngineOptions())
     options = EngineOptions(

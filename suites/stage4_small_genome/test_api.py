@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -511,7 +512,11 @@ def test_bounds_follow_from_the_declared_stimulus() -> None:
         {"backend": "cpu", "devices": [0]},
         {"backend": "reference", "shards": 2},
         {"shards": 2, "strategy": "best"},
+        {"strategy": "metis"},
+        {"backend": "reference", "threads": 2},
         {"max_stimulus": -1.0},
+        {"max_stimulus": 10**400},
+        {"profile": {}},
         {"backend": ["cpu"]},
         {"fractional_stimulus": "x"},
         {"emulate_batch_path": 2},
@@ -541,6 +546,8 @@ def test_options_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
         lambda e: e.run(1.5),
         lambda e: e.run("x", watch=[0]),
         lambda e: e.run(True),
+        lambda e: e.run(10**30),
+        lambda e: e.closed_loop(5),
         lambda e: e.run(1, None),
         lambda e: e.run(1, "x"),
         lambda e: e.run(1, {"1": bp.Stimulus()}),
@@ -577,6 +584,65 @@ def test_a_closed_engine_says_so() -> None:
     for call in (lambda: engine.run(1), engine.step, engine.state, lambda: engine.restore(state)):
         with pytest.raises(InputError, match="closed"):
             call()
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_loop_ends_with_its_engine(backend: str) -> None:
+    engine = bp.open_engine(chain(), backend)
+    loop = engine.closed_loop()
+    loop.step()
+    engine.close()
+    with pytest.raises(InputError, match="the engine is closed"):
+        loop.step()
+
+
+def test_an_engine_in_use_is_refused_to_another_thread() -> None:
+    """The run goes on; its own callback may ask the engine, another thread may when it is over."""
+    refused: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            engine.step()
+        except InputError as error:
+            refused.append(error)
+
+    def told(done: int) -> None:
+        engine.state()
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+
+    with opened(chain()) as engine:
+        engine.run(3, progress=told)
+        assert [str(error) for error in refused] == [str(refused[0])] * len(refused)
+        assert "another thread is using the engine" in str(refused[0])
+        assert engine.burst_count == 3
+        ask()
+        assert engine.burst_count == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(("threads", "said"), [(1, "went on"), (2, "stayed in the process")])
+def test_a_forked_process_has_no_threads_of_the_engine(threads: int, said: str) -> None:
+    """It says so and does not wait for them; an engine without any goes on there."""
+    program = f"""if True:
+        import os, sys
+        import burstproof as bp
+        engine = bp.open_engine(bp.synthetic(3000, 10), "cpu", threads={threads})
+        engine.step()
+        if not os.fork():
+            try:
+                engine.step()
+                print("went on", flush=True)
+            except bp.BurstproofError as error:
+                print(error, flush=True)
+            engine.close()
+            os._exit(0)
+        sys.exit(os.wait()[1])
+    """
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
 
 
 @pytest.mark.thorough("compiles kernels of its own")

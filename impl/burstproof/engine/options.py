@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -151,7 +151,7 @@ class EngineOptions:
                 got = getattr(self, name)
                 raise InputError("not a switch", where=f"EngineOptions.{name}", got=got, allowed="True, False")
         bound = self.max_stimulus
-        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound < math.inf:
+        if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound <= sys.float_info.max:
             raise InputError(
                 "not a bound of the stimulus",
                 where="EngineOptions.max_stimulus",

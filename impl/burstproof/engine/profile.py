@@ -62,7 +62,7 @@ def profile_named(name: str) -> Profile:
     InputError
         Unknown name.
     """
-    try:
-        return PROFILES[name]
-    except KeyError:
-        raise InputError("unknown profile", where="profile", got=name, allowed=", ".join(PROFILES)) from None
+    found = PROFILES.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise InputError("unknown profile", where="profile", got=name, allowed=", ".join(PROFILES))
+    return found

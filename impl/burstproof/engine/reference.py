@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.interruption import KeepingFailure, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.protocol import Engine, Progress
 from burstproof.engine.recorder import record_steps
@@ -387,7 +387,8 @@ class ReferenceEngine(ReferenceState, Engine):
         return self.state()
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to give back; what is asked next is refused."""
+        self.failure = closed()
 
 
 def draw(neurons: npt.NDArray[Any], burst: int) -> Floats:

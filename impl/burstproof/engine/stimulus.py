@@ -12,6 +12,8 @@ from burstproof.engine.state import Stimulus, StimulusPlan
 from burstproof.errors import InputError, StimulusError, refuse_first
 from burstproof.network.model import Network
 
+_LAST_BURST = np.iinfo(np.int64).max
+
 FORCED_POTENTIAL = np.float32(100.0)
 """Potential with which a forced firing joins the fired list (SEMANTICS section 4)."""
 
@@ -28,6 +30,8 @@ def coming_bursts(done: int, bursts: int) -> range:
         raise InputError("not a number of bursts", where="run", got=bursts, allowed="a whole number, 0 or more")
     if bursts < 0:
         raise InputError("a number of bursts below 0", where="run", got=bursts, allowed="0 or more")
+    if done + bursts > _LAST_BURST:
+        raise InputError("more bursts than can be counted", where="run", got=bursts, allowed=f"{_LAST_BURST - done}")
     return range(done + 1, done + 1 + int(bursts))
 
 

@@ -245,20 +245,20 @@ def test_modules_that_stand_in_for_others_are_changes(
     assert tuple(sorted(take_environment(checkout).git_changes)) == changes
 
 
-def test_plugins_of_pytest_on_the_path_are_changes(
-    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where they bear the name of one that the suites ask for: no other is loaded."""
+def test_entry_points_on_the_path_are_changes(checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plugins of pytest where they bear the name of one that the suites ask for, and what other packages load."""
     for name, plugin, group in (
         ("evil", "benchmark", "pytest11"),
         ("snapshots", "snapshots", "pytest11"),
         ("plain", "benchmark", "console_scripts"),
+        ("extension", "init", "numba_extensions"),
     ):
         about = tmp_path / "path" / f"{name}-1.dist-info"
         about.mkdir(parents=True)
         (about / "entry_points.txt").write_text(f"[{group}]\n{plugin} = {name}\n", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "path"))
-    assert take_environment(checkout).git_changes == (f"!! {tmp_path / 'path'}: plugin benchmark",)
+    found = sorted(take_environment(checkout).git_changes)
+    assert found == [f"!! {tmp_path / 'path'}: {entry}" for entry in ("numba_extensions init", "pytest11 benchmark")]
 
 
 @pytest.mark.parametrize("paths", ["impl:.", ":impl", str(ROOT), ""])

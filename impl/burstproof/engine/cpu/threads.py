@@ -7,6 +7,7 @@ batch about as long as a busy caller takes, and otherwise sleep in a pool.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
@@ -113,7 +114,7 @@ class Team:
     """Threads that share the bursts of one engine."""
 
     def __init__(self, threads: int, memory: CpuMemory) -> None:
-        self._threads = threads
+        self._threads, self._process = threads, os.getpid()
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
         self._helping: list[Future[int]] = []
         self._output = np.empty(0, np.uint32)
@@ -174,6 +175,9 @@ class Team:
 
     def advance(self, number: int, bursts: int, plan: StimulusTable, out: Output) -> int:
         """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` as ``run_batch`` does, returns the number."""
+        if os.getpid() != self._process:
+            cure = "Open an engine in the process that runs it, or take threads=1"
+            raise InputError("the threads of the engine stayed in the process that it was forked from", cure=cure)
         self._follow(plan)
         memory, counters = self._memory, self._shared.counters
         counters[:, : len(memory.counters)] = memory.counters
@@ -221,6 +225,8 @@ class Team:
             self._shared.board[self._state(part)] = LEFT
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; a forked process has none."""
+        if os.getpid() != self._process:
+            return
         self._dismiss()
         self._pool.shutdown()
