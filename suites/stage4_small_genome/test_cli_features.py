@@ -172,6 +172,7 @@ def test_plasticity_is_listed_where_it_is_more_than_stdp() -> None:
     assert one["parameters"] == "window 1, no reward, so weights stay"
 
 
+@pytest.mark.thorough("compiles kernels of its own")
 def test_the_range_of_the_engine_is_asked_for_by_name_and_kept_by_a_record(door: Door, tmp_path: Path) -> None:
     """Inhibition lowers potentials below 0 in int8w_12: not under its own precision."""
     record = tmp_path / "record"

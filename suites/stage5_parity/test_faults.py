@@ -30,6 +30,7 @@ def _disagree(names: tuple[str, ...], fault: type[ReferenceEngine]) -> list[str]
 
 
 @pytest.mark.measures("parity.rule_faults_caught", backend="copies of the reference", planted=len(FAULTS))
+@pytest.mark.thorough("all cases against each fault: seconds")
 def test_every_fault_is_caught(measure) -> None:
     """Each fault fails a case worked out by hand; the share stands beside those of the real engines."""
     cases = sorted(CASES, key=lambda case: len(case.fired))  # a fault is caught at the first: the short ones come first

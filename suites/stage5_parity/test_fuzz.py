@@ -237,6 +237,7 @@ def switch_values(switches: Switches) -> Iterator[tuple[str, object]]:
 
 
 @pytest.mark.not_proof
+@pytest.mark.thorough("draws hundreds of networks")
 def test_cases_hold_what_they_say() -> None:
     """A seed gives one case; the suite's cases have all switches in all positions, fire, and start without NaN."""
     seen = {value for seed in range(CASES) for value in switch_values(draw_switches(np.random.default_rng([0, seed])))}

@@ -40,6 +40,7 @@ def test_train(backend: backends.Backend, mix: Mix) -> None:
 
 
 @pytest.mark.not_proof
+@pytest.mark.thorough("runs every mix")
 def test_mixes_exercise_what_they_name() -> None:
     """Each mix fires; those of the batch path reach its 10 000 candidates; those that clamp set the sticky flag."""
     for mix in MIXES:

@@ -340,6 +340,7 @@ def test_targets_are_those_of_the_checkout_of_this_package(whole: RunRecord, mon
     assert (asked[0] / "reports" / "targets.toml").samefile(TARGETS)
 
 
+@pytest.mark.thorough("edits and reads a run over and over")
 def test_the_folder_counts_too(
     whole: RunRecord,
     checkout: Path,

@@ -92,6 +92,7 @@ def test_a_block_rests_whatever_its_neighbours_do(awake: range) -> None:
         assert np.flatnonzero(neurons.membrane_potentials == 0).tolist() == list(awake)
 
 
+@pytest.mark.thorough("compiles kernels of its own")
 def test_waiting_countdowns_let_a_block_rest() -> None:
     """Under ``feagi-beta`` only candidates count down."""
     from burstproof.engine.cpu.engine import CpuEngine

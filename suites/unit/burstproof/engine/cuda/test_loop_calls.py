@@ -31,7 +31,7 @@ from burstproof.engine.cuda.kernels.mailbox import (
 )
 from burstproof.engine.packing import PackedStimulus
 
-pytestmark = pytest.mark.requirement("BE-20")
+pytestmark = [pytest.mark.requirement("BE-20"), pytest.mark.xdist_group("loop calls")]
 
 ROOM, NEURONS, CALLS, CHUNKS, CHUNK, FEW_LINES = 300, 5000, 20_000, 3, 200, 2
 MORE = 30_000
