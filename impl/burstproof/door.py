@@ -5,12 +5,13 @@ An error that nobody foresaw means that the command could not judge: exit code 2
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from typing import NoReturn, TextIO, cast
 
@@ -41,6 +42,7 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
     """The exit code of ``command``; whatever it raises is said on standard error as ``program: error: ...``.
 
     ``plain`` makes the control characters in what it prints visible; not for a command that moves the cursor itself.
+    Where standard error cannot be written, what goes there is lost, and the exit code stays what it is.
 
     Returns
     -------
@@ -50,15 +52,23 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
         SIGTERM, 129 by SIGHUP.
     """
     _open_missing_streams()
+    _escape_what_cannot_be_shown()
+    try:
+        with redirect_stderr(cast(TextIO, _Lossy(sys.stderr))):
+            return _ended(program, command, plain=plain)
+    finally:
+        for name in ("stdout", "stderr"):
+            _settle(name)
+
+
+def _ended(program: str, command: Callable[[], int], *, plain: bool) -> int:
+    """The exit code of ``command``, with what it raised said."""
     try:
         with visible_output() if plain else nullcontext():
-            code = int(command())
-            sys.stdout.flush()
-        return code
+            return _carried_out(command)
     except BurstproofError as error:
         return _fail(program, str(error), error.exit_code)
     except BrokenPipeError:
-        _silence_stdout()
         return PIPE_CLOSED
     except Terminated as end:
         return _fail(program, f"ended by {end.number.name}", SIGNALLED + end.number)
@@ -73,6 +83,17 @@ def guarded(program: str, command: Callable[[], int], *, plain: bool = True) -> 
         what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         kept = _kept_traceback(program, error)
         return _fail(program, f"unexpected {what}. This is a fault of {program}: report it with {kept}", 2)
+
+
+def _carried_out(command: Callable[[], int]) -> int:
+    """The exit code of ``command``, once all that it printed is written."""
+    try:
+        code = int(command())
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return code
 
 
 def refuse_bare_dashes(arguments: Sequence[str]) -> None:
@@ -106,12 +127,29 @@ def _open_missing_streams() -> None:
     sys.stdout, sys.stderr = sys.stdout or nothing(), sys.stderr or nothing()
 
 
-def _silence_stdout() -> None:
-    """Point standard output at nothing, so that the interpreter's last flush does not complain."""
+def _escape_what_cannot_be_shown() -> None:
+    """Let characters that the encoding of standard output lacks be printed as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _settle(name: str) -> None:
+    """Write what ``sys.<name>`` holds; else point it at nothing, or the interpreter's last flush exits with 120."""
+    stream: TextIO = getattr(sys, name)
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        stream.flush()
+    except OSError:
+        _silence(name, stream)
+    except ValueError:
+        return
+
+
+def _silence(name: str, stream: TextIO) -> None:
+    """Point ``sys.<name>`` at nothing."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 @contextmanager
@@ -121,16 +159,35 @@ def visible_output() -> Iterator[None]:
         yield
 
 
-class _Visible:
+class _Passing:
     """A text stream that passes everything on to another."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+class _Visible(_Passing):
+    """Makes control characters visible."""
 
     def write(self, text: str) -> int:
         """Write ``text`` with its control characters made visible."""
         self._stream.write(visible(text))
         return len(text)
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+
+class _Lossy(_Passing):
+    """Loses what cannot be written, as on a full disk or to a reader that is gone."""
+
+    def write(self, text: str) -> int:
+        """Write ``text``, if that is possible."""
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held, if that is possible."""
+        with suppress(OSError, ValueError):
+            self._stream.flush()

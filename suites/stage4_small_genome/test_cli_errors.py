@@ -332,4 +332,4 @@ def test_names_that_the_terminal_cannot_show_are_no_traceback(tmp_path: Path) ->
     line = [sys.executable, "-m", "burstproof", "run", str(genome), "--backend", "reference", "--bursts", "1"]
     ran = subprocess.run(line, env=environment, text=True, capture_output=True, timeout=120, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "Brain_Pow?r" in ran.stdout
+    assert "Brain_Pow\\xe9r" in ran.stdout

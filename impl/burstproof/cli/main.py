@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -28,7 +27,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         asked for, 4 an input or the usage is wrong, 130 interrupted, 141 the reader of standard output is gone,
         143 ended by SIGTERM, 129 by SIGHUP.
     """
-    _accept_any_character()
     return guarded("burstproof", lambda: _dispatch(argv))
 
 
@@ -69,10 +67,3 @@ _COMMANDS = {
     "compile": ("compile", "compile_file"),
 }
 """Module of ``cli`` and function of each subcommand."""
-
-
-def _accept_any_character() -> None:
-    """Let names that the terminal's encoding lacks be printed with a substitute."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")

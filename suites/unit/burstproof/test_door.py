@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import subprocess
@@ -153,6 +154,59 @@ def test_a_closed_stream_changes_no_exit_code(
     assert done.returncode == code, done.stderr
     assert "unexpected" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == (["out.connectome"] if "convert" in arguments else [])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    ("arguments", "full", "code"),
+    [
+        ("burstproof nope", "2>/dev/full", 4),
+        ("stages nope", "2>/dev/full", 4),
+        ("reports goals absent", "2>/dev/full", 4),
+        ("hardware --nope", "2>/dev/full", 4),
+        ("hardware", ">/dev/full 2>&1", 3),
+        ("stages list", ">/dev/full", 3),
+    ],
+)
+def test_a_full_disk_behind_a_stream_is_no_verdict(
+    arguments: str, full: str, code: int, unbuffered: str, tmp_path: Path
+) -> None:
+    """Python itself exits with 1 for an error that it cannot print, and with 120 for output that it cannot flush."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$0" -m {arguments} {full}', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}", "PYTHONUNBUFFERED": unbuffered},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_help_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m hardware --help >/dev/full', sys.executable],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'impl'}:{ROOT}", "PYTHONUNBUFFERED": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "No space left on device" in done.stderr
+
+
+def test_characters_that_the_encoding_lacks_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii", errors="strict"))
+
+    def command() -> int:
+        print("9 µs, 4 ×")
+        return 0
+
+    assert guarded("prog", command) == 0
+    assert shown.getvalue() == b"9 \\xb5s, 4 \\xd7\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
