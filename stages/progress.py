@@ -7,17 +7,20 @@ from the rate so far.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from burstproof.errors import BurstproofError
 from burstproof.network.files.atomic import make_folder
+from burstproof.regular_file import read_regular
 from burstproof.user_cache import cache_folder
 from stages.collected import read_collection
 from stages.run_folder import write_json
 
 _FOLDER = "durations"
+_MOST_BYTES = 1 << 24  # of a file with durations
 _WIDTH = 60  # of a case in the line
 _TELLING = 0.05  # share of the earlier time that must be over before it tells how fast this machine is
 
@@ -96,16 +99,22 @@ class Progress:
 
 def earlier_durations(stage: str, plan: str) -> Mapping[str, float]:
     """Return how long each case took when this user last ran the stage to its end; empty where that is not known."""
-    try:
-        found = json.loads(_file(stage, plan).read_text(encoding="utf-8"))
-        return {str(case): float(duration) for case, duration in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    path = _file(stage, plan)
+    if path is None:
         return {}
+    try:
+        kept = json.loads(read_regular(path, _MOST_BYTES))
+        found = {str(case): float(duration) for case, duration in kept.items()}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        return {}
+    return found if all(0.0 <= duration < math.inf for duration in found.values()) else {}
 
 
 def keep_durations(stage: str, plan: str, durations: Mapping[str, float]) -> None:
     """Keep the durations for the next run; a cache that cannot be written is left alone."""
     path = _file(stage, plan)
+    if path is None:
+        return
     try:
         make_folder(path.parent)
         write_json(path, {case: round(duration, 3) for case, duration in durations.items()})
@@ -113,8 +122,9 @@ def keep_durations(stage: str, plan: str, durations: Mapping[str, float]) -> Non
         return
 
 
-def _file(stage: str, plan: str) -> Path:
-    return cache_folder() / _FOLDER / f"{stage}-{plan}.json"
+def _file(stage: str, plan: str) -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / _FOLDER / f"{stage}-{plan}.json"
 
 
 def _time(seconds: float) -> str:

@@ -24,3 +24,19 @@ def check_regular(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(mode):
         raise OSError(errno.EINVAL, "not a regular file but a pipe, socket or device", str(path))
+
+
+def read_regular(path: Path, most_bytes: int) -> bytes:
+    """The content of a file of at most ``most_bytes``.
+
+    Raises
+    ------
+    OSError
+        As ``check_regular``; or the file cannot be read, or is larger.
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,12 @@ from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, plan_memory
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.tuning.cache import Launch, Tuned, save
 from burstproof.engine.machine import CudaDevice, CudaFacts, Machine, Obstacle, Usable, WgpuAdapter, WgpuFacts
 from burstproof.engine.options import EngineOptions
 from burstproof.sources import load
 from suites.support.cli_door import BUSY, SMALL, Door, assert_one_error, door
+from suites.support.homeless import leave_home
 
 __all__ = ["door"]
 
@@ -43,6 +46,28 @@ def test_the_text_says_the_same(door: Door) -> None:
         assert item["why"] in answer.out
     for item in document["configuration"]:
         assert item["key"] in answer.out
+
+
+def test_a_user_without_a_home_is_answered(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_home(monkeypatch)
+    answer = door("info", "--json")
+    assert (answer.code, answer.document["tuned"]) == (0, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_damaged_launches_are_left_out(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A sound one is shown all the same."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = tmp_path / "burstproof"
+    key = {"device": "card", "neurons": 7, "synapses": 9}
+    save(folder, key, Tuned(Launch(512, 0, 4), 10.0, None, 8.0))
+    (folder / "launch-deep.json").write_text("[" * 60_000)
+    os.mkfifo(folder / "launch-pipe.json")
+    (folder / "launch-zeros.json").symlink_to("/dev/zero")
+    answer = door("info")
+    assert answer.code == 0
+    assert answer.out.count("tuned for") == 1
+    assert "tuned for card, 7 neurons, 9 synapses: block 512" in answer.out
 
 
 def test_a_gpu_is_shown_with_capability_and_memory(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

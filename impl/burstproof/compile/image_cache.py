@@ -83,10 +83,8 @@ def _entry(key: Mapping[str, Any]) -> bytes:
 
 def _folder() -> Path | None:
     """Where images are kept; ``None`` for a user without a home folder."""
-    try:
-        return cache_folder() / "images"
-    except RuntimeError:
-        return None
+    own = cache_folder()
+    return None if own is None else own / "images"
 
 
 def _compiled_once(entry: bytes, compiled: Callable[[], Compiled], folder: Path) -> Compiled:

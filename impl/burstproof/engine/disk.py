@@ -5,7 +5,7 @@ determined by its key, the sources of this package and the versions and processo
 a digest of all these. The files lie in a folder of this installation in ``NUMBA_CACHE_DIR``, else in the user's cache
 folder. They hold pickles of code, so only what this user sealed is decoded (``sealed.py``); anything else is compiled
 again. Of several processes that lack a kernel one compiles it and the others wait; ranks and test workers start so.
-Where no folder can be written, every process compiles.
+Where no folder can be written, and for a user without a home folder, every process compiles.
 """
 
 from __future__ import annotations
@@ -56,18 +56,20 @@ SOURCES_DIGEST = _sources_digest()
 """Taken on import, so that it belongs to the sources that this process runs."""
 
 
-def _folder() -> SealedFolder:
-    """The folder of this installation, so that several do not remove each other's kernels."""
-    here = hashlib.sha256(str(Path(__file__).resolve().parent).encode()).hexdigest()[:16]
+def _folder() -> SealedFolder | None:
+    """The folder of this installation, so that several do not remove each other's kernels; ``None`` without a cache."""
     own = cache_folder()
+    if own is None:
+        return None
+    here = hashlib.sha256(str(Path(__file__).resolve().parent).encode()).hexdigest()[:16]
     return SealedFolder(Path(config.CACHE_DIR or own) / f"{_PREFIX}s-{here}", own / "kernel-key")
 
 
 class DiskCache(_Cache):  # type: ignore[misc]
     """What a numba dispatcher asks for a function compiled earlier; one file per function, key and signature."""
 
-    def __init__(self, function: Any, key: object) -> None:
-        self._folder = _folder()
+    def __init__(self, function: Any, key: object, folder: SealedFolder) -> None:
+        self._folder = folder
         self._name = f"{function.__qualname__} {key!r}"
         self._claims: dict[str, int | None] = {}
 
@@ -127,5 +129,7 @@ class DiskCache(_Cache):  # type: ignore[misc]
 
 
 def keep_on_disk(dispatcher: Any, key: object) -> None:
-    """Let ``dispatcher`` load and save what it compiles for ``key``."""
-    dispatcher._cache = DiskCache(dispatcher.py_func, key)
+    """Let ``dispatcher`` load and save what it compiles for ``key``, if this user has a cache."""
+    folder = _folder()
+    if folder is not None:
+        dispatcher._cache = DiskCache(dispatcher.py_func, key, folder)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,6 +15,7 @@ import pytest
 from stages.collected import CollectionNotes
 from stages.console import Console
 from stages.progress import Progress, earlier_durations, keep_durations
+from suites.support.homeless import leave_home
 
 pytestmark = pytest.mark.requirement("RE-7")
 
@@ -65,14 +68,51 @@ def test_without_an_earlier_run_the_rate_tells(tmp_path: Path) -> None:
     assert progress.line(10.0) == "1 of 20 cases, slowest a (1 s), about 3 min left"
 
 
-def test_durations_come_back_and_a_damaged_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durations_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert earlier_durations("stage4", "quick") == {}
     keep_durations("stage4", "quick", {"a": 1.23456})
     assert earlier_durations("stage4", "quick") == {"a": 1.235}
     assert earlier_durations("stage4", "thorough") == {}
+
+
+def _in_its_place(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _in_its_place('{"a": "x"}'),
+        _in_its_place("[" * 200_000),
+        _in_its_place('{"a": 1' + "0" * 400 + "}"),
+        _in_its_place('{"a": 1' + "0" * 5000 + "}"),
+        _in_its_place('{"a": NaN}'),
+        _in_its_place('{"a": 1e999}'),
+        _in_its_place('{"a": -1.0}'),
+        _in_its_place('{"a": 1.0}' + " " * 2**24),
+        lambda file: file.write_bytes(b'{"\xff": 1.0}'),
+        lambda file: file.mkdir(),
+        lambda file: file.symlink_to("/dev/zero"),
+        lambda file: os.mkfifo(file),
+    ],
+    ids=["text", "deep", "large", "digits", "nan", "inf", "negative", "long", "bytes", "folder", "zeros", "pipe"],
+)
+def test_a_damaged_file_of_durations_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_durations("stage4", "quick", {"a": 1.0})
     (file,) = tmp_path.rglob("stage4-quick.json")
-    file.write_text('{"a": "x"}', encoding="utf-8")
+    file.unlink()
+    damage(file)
+    assert earlier_durations("stage4", "quick") == {}
+
+
+def test_without_a_home_no_durations_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_home(monkeypatch)
+    keep_durations("stage4", "quick", {"a": 1.0})
     assert earlier_durations("stage4", "quick") == {}
 
 

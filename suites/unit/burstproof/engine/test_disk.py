@@ -21,6 +21,7 @@ from burstproof.engine import disk
 from burstproof.engine.cpu import kernels as cpu_kernels
 from burstproof.engine.cpu.engine import CpuEngine
 from burstproof.engine.reference import ReferenceEngine
+from suites.support.homeless import leave_home
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
 ROOT = Path(__file__).parents[5]
@@ -65,6 +66,14 @@ def test_the_same_key_is_loaded_and_another_is_compiled(folder: Path) -> None:
     assert len([file for file in folder.rglob("*") if file.is_file()]) == 3
 
 
+def test_without_a_home_nothing_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key would have no place that is closed to others."""
+    leave_home(monkeypatch)
+    first, again = multiplier(3, "three"), multiplier(3, "three")
+    assert (first(7), again(7), loaded(again)) == (22, 22, 0)
+    assert not folder.exists()
+
+
 _COMPILES = """
 import sys, time
 from pathlib import Path
@@ -101,6 +110,7 @@ def test_processes_that_lack_a_kernel_compile_it_once(tmp_path: Path, folder: Pa
 def test_who_holds_a_kernel_for_too_long_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "MOST_COMPILING_S", 0.2)
     held = disk._folder()
+    assert held is not None
     monkeypatch.setattr(disk.DiskCache, "_file", lambda *_: "burstproof-kernel-x")
     claimed = held.claim("burstproof-kernel-x", 0.0)
     assert claimed is not None

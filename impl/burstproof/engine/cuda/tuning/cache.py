@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,13 @@ from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.rules import features_of
 from burstproof.network.files.atomic import atomic_write
 from burstproof.network.model import Network
+from burstproof.regular_file import read_regular
 from burstproof.version import __version__
 
 _PREFIX, _ENDING = "launch-", ".json"
+_MOST_BYTES = 1 << 16
+_OF_NO_USE = (OSError, ValueError, KeyError, TypeError, RecursionError)
+"""What reading a damaged file may raise."""
 
 
 @dataclass(frozen=True)
@@ -72,56 +78,72 @@ def _path(folder: Path, key: Mapping[str, Any]) -> Path:
     return folder / f"{_PREFIX}{digest[:32]}{_ENDING}"
 
 
-def load(folder: Path, key: Mapping[str, Any]) -> Tuned | None:
+def load(folder: Path | None, key: Mapping[str, Any]) -> Tuned | None:
     """The choice kept for ``key``; ``None`` if there is none, with a warning if its file is of no use."""
+    if folder is None:
+        return None
     path = _path(folder, key)
     try:
-        return _parsed(path, key)
+        return _parsed(_document(path), key)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except _OF_NO_USE as error:
         warnings.warn(f"{path.name} in {folder} is ignored and measured anew: {error!r}", stacklevel=2)
         return None
 
 
-def _parsed(path: Path, key: Mapping[str, Any]) -> Tuned:
-    document = json.loads(path.read_text(encoding="utf-8"))
+def _document(path: Path) -> Any:
+    return json.loads(read_regular(path, _MOST_BYTES))
+
+
+def _parsed(document: Any, key: Mapping[str, Any]) -> Tuned:
     if document["key"] != key:
         raise ValueError("it belongs to another network or device")
     launch = Launch(**document["launch"])
     times = document["default_us"], document["notes_us"], document["tuned_us"]
     if not all(type(value) is int and value >= 0 for value in asdict(launch).values()):
         raise ValueError(f"not a launch configuration: {launch}")
-    if not all(isinstance(value, float) and value > 0 for value in (times[0], times[1] or 1.0, times[2])):
+    if not all(isinstance(value, float) and 0 < value < math.inf for value in (times[0], times[1] or 1.0, times[2])):
         raise ValueError(f"not times in microseconds: {times}")
     return Tuned(launch, *times, cached=True)
 
 
-def save(folder: Path, key: Mapping[str, Any], tuned: Tuned) -> None:
-    """Keep ``tuned``; where the folder cannot be written, a warning says so and the next run measures again."""
-    document = {
+def _as_kept(key: Mapping[str, Any], tuned: Tuned) -> dict[str, Any]:
+    return {
         "key": dict(key),
         "launch": asdict(tuned.launch),
         "default_us": tuned.default_us,
         "notes_us": tuned.notes_us,
         "tuned_us": tuned.tuned_us,
     }
+
+
+def save(folder: Path | None, key: Mapping[str, Any], tuned: Tuned) -> None:
+    """Keep ``tuned``; where no folder can be written, a warning says so and the next run measures again."""
     try:
+        if folder is None:
+            raise OSError("this user has no home folder. Set XDG_CACHE_HOME to a folder of your own")
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(_path(folder, key)) as file:
-            file.write(json.dumps(document, indent=1).encode())
+            file.write(json.dumps(_as_kept(key, tuned), indent=1).encode())
     except OSError as error:
         warnings.warn(f"the tuned launch configuration is not kept: {error}", stacklevel=2)
 
 
-def kept(folder: Path) -> list[dict[str, Any]]:
+def kept(folder: Path | None) -> list[dict[str, Any]]:
     """Every readable choice in ``folder``, with its key, for people to look at."""
     found = []
-    for path in sorted(folder.glob(f"{_PREFIX}*{_ENDING}")):
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            _parsed(path, document["key"])
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        found.append(document)
+    for path in [] if folder is None else sorted(folder.glob(f"{_PREFIX}*{_ENDING}")):
+        with suppress(*_OF_NO_USE):
+            document = _document(path)
+            key = _checked_key(document["key"])
+            found.append(_as_kept(key, _parsed(document, key)))
     return found
+
+
+def _checked_key(key: Any) -> dict[str, Any]:
+    """``key``, if it holds the plain values of a key and what people are shown of it."""
+    shown = type(key["device"]), type(key["neurons"]), type(key["synapses"])
+    if shown != (str, int, int) or not all(isinstance(value, (str, int)) for value in key.values()):
+        raise ValueError("not the key of a launch configuration")
+    return dict(key)

@@ -272,7 +272,7 @@ def tuned_launch(
     EnvironmentInvalidError
         Launch configurations give different results.
     """
-    folder = cache_folder() if folder is None else folder
+    folder = folder or cache_folder()
     key = tuning_key(network, options, device, driver)
     found = load(folder, key)
     if found is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -182,6 +183,14 @@ def test_the_key_tells_networks_and_options_apart(network: Network) -> None:
     assert [key == base for key in others] == [False, False, True]
 
 
+def _damaged_key(**values: object) -> Callable[[str], str]:
+    def damaged(text: str) -> str:
+        document = json.loads(text)
+        return json.dumps({**document, "key": {**document["key"], **values}})
+
+    return damaged
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -190,7 +199,14 @@ def test_the_key_tells_networks_and_options_apart(network: Network) -> None:
         lambda text: text.replace('"block_size": 512', '"block_size": "many"'),
         lambda text: text.replace('"tuned_us": 8.0', '"tuned_us": -1.0'),
         lambda text: text.replace('"device": "card"', '"device": "another"'),
+        lambda text: text.replace('"tuned_us": 8.0', '"tuned_us": 1e999'),
+        lambda text: text.replace('"block_size": 512', '"block_size": 1' + "0" * 5000),
         lambda text: "[]",
+        lambda text: "[" * 60_000,
+        lambda text: text + " " * 2**16,
+        _damaged_key(device=1),
+        _damaged_key(neurons="many"),
+        _damaged_key(more=[]),
     ],
 )
 def test_a_damaged_file_is_ignored_with_a_warning(
@@ -206,6 +222,30 @@ def test_a_damaged_file_is_ignored_with_a_warning(
     assert path.read_text(encoding="utf-8") != before
     with pytest.warns(UserWarning, match="measured anew"):
         assert load(tmp_path, key) is None
+    assert [item["key"]["device"] for item in kept(tmp_path)] in ([], ["another"])
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_is_ignored_without_waiting(
+    network: Network, tmp_path: Path, put: Callable[[Path], object]
+) -> None:
+    key = tuning_key(network, EngineOptions(), "card", "13.0")
+    save(tmp_path, key, Tuned(DEFAULT, 1.0, 1.0, 1.0))
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    put(path)
+    with pytest.warns(UserWarning, match="measured anew"):
+        assert load(tmp_path, key) is None
+    assert kept(tmp_path) == []
+
+
+def test_without_a_home_no_choice_is_kept(network: Network) -> None:
+    key = tuning_key(network, EngineOptions(), "card", "13.0")
+    with pytest.warns(UserWarning, match="not kept: this user has no home folder. Set XDG_CACHE_HOME"):
+        save(None, key, Tuned(DEFAULT, 1.0, 1.0, 1.0))
+    assert load(None, key) is None
+    assert kept(None) == []
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(network: Network, tmp_path: Path) -> None:
