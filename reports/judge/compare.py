@@ -31,7 +31,7 @@ from reports.judge.findings import (
     find_all,
     stages_apart,
 )
-from reports.judge.pairing import Figure, Key, figures, samples_of, words
+from reports.judge.pairing import Figure, Key, figures, first_figures, is_counted, samples_of, words
 from reports.judge.thermometer import Kind, thermometer_kind
 from reports.judge.variation import Variation, pair_difference, seen_variation
 from reports.values import units
@@ -39,7 +39,6 @@ from reports.values.judgement import Interval
 from reports.values.machine import Machine, machine_of
 from reports.values.record import RunRecord
 
-_COUNTED = frozenset({"bytes", "bursts", "neurons", "synapses"})
 _RECIPROCAL = 1e-5
 """A time and a rate whose product is the same on both sides, to this, are one measurement."""
 
@@ -77,7 +76,7 @@ class Side:
     @property
     def keys(self) -> dict[Key, Figure]:
         """Every figure that some run has, as its first run has it."""
-        return {key: figure for run in reversed(self.figures) for key, figure in run.items()}
+        return first_figures(self.figures)
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def compare(
     variation = _variation(before, after, relation, history)
     judge = _Judge(before, after, relation, variation, noise, any_machine)
     old, fresh = before.keys, after.keys
-    rows = _folded([judge.row(key) for key in old if key in fresh and judge.comparable(key)], old, fresh)
+    rows = _folded([judge.row(key) for key in old if key in fresh and judge.comparable(key)], before, after)
     ours = _confirmed([row for row in rows if row.kind is None], judge.by_runs)
     return Comparison(
         before,
@@ -243,7 +242,7 @@ def compare(
         tuple(sorted((row for row in rows if row.kind is not None), key=lambda row: -row.size)),
         case_changes(base, new),
         environment_differences(base, new, before.machine, after.machine),
-        find_all(base, new, old, fresh),
+        find_all(base, new, before.figures, after.figures, noise),
         noise,
         any_machine,
         judge.confirms,
@@ -294,14 +293,14 @@ class _Judge:
         self._one_machine = one_machine
 
     def comparable(self, key: Key) -> bool:
-        old, new = (side.keys[key].measurement.unit for side in (self._base, self._new))
-        return units.dimension(old) == units.dimension(new)
+        runs = (run for side in (self._base, self._new) for run in side.figures if key in run)
+        return len({units.dimension(run[key].measurement.unit) for run in runs}) == 1
 
     def row(self, key: Key) -> Row:
         old, new = self._base.keys[key], self._new.keys[key]
         lower = lower_is_better(old.measurement)
         unit = old.measurement.unit
-        counted = units.dimension(unit) in _COUNTED and not old.measurement.samples
+        counted = is_counted(old.measurement)
         found = self._difference(key, lower, counted)
         if lower is None and found.change in (Change.FASTER, Change.SLOWER):
             found = replace(found, change=Change.UNKNOWN, reason="changed; nothing says which way is better")
@@ -385,13 +384,14 @@ def _with_zero(old: float, new: float, lower: bool | None) -> Difference:
     return Difference(change, ratio, None, reason="from zero" if grown else "to zero")
 
 
-def _folded(rows: list[Row], base: Mapping[Key, Figure], new: Mapping[Key, Figure]) -> list[Row]:
+def _folded(rows: list[Row], before: Side, after: Side) -> list[Row]:
     """Rows with each rate, or share of a floor, at the time of the same measurement; the one with samples leads."""
+    base, runs = before.keys, (*before.figures, *after.figures)
     times = [row for row in rows if units.dimension(base[row.key].measurement.unit) == "time"]
     also: dict[Key, list[str]] = {}
     follows: set[Key] = set()
     for row in rows:
-        found = [(time, _apart(time, row, base, new)) for time in times if row.lower is False]
+        found = [(time, _apart(time, row, runs)) for time in times if row.lower is False]
         partners = [(not row.name.startswith(time.name), gap, time) for time, gap in found if gap < _RECIPROCAL]
         if not partners:
             continue
@@ -404,14 +404,16 @@ def _folded(rows: list[Row], base: Mapping[Key, Figure], new: Mapping[Key, Figur
     return [replace(row, also=tuple(also.get(row.key, ()))) for row in rows if row.key not in follows]
 
 
-def _apart(time: Row, rate: Row, base: Mapping[Key, Figure], new: Mapping[Key, Figure]) -> float:
-    """How far the product of a time and a rate moved between the sides: not at all, if one follows from the other."""
+def _apart(time: Row, rate: Row, runs: Sequence[Mapping[Key, Figure]]) -> float:
+    """How far the product of a time and a rate moved between the runs: not at all, if one follows from the other."""
     if time.name.rpartition(".")[0] != rate.name.rpartition(".")[0] or time.key[1] != rate.key[1]:
         return math.inf
     products = [
-        (side[time.key].measurement.figure or 0.0) * (side[rate.key].measurement.figure or 0.0) for side in (base, new)
+        (run[time.key].measurement.figure or 0.0) * (run[rate.key].measurement.figure or 0.0)
+        for run in runs
+        if time.key in run and rate.key in run
     ]
-    return abs(math.log(products[1] / products[0])) if min(products) > 0.0 else math.inf
+    return math.log(max(products) / min(products)) if products and min(products) > 0.0 else math.inf
 
 
 def _confirmed(rows: list[Row], by_runs: bool) -> list[Row]:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.direction import lower_is_better
-from reports.judge.pairing import Figure, Key, titled, words
+from reports.judge.pairing import Figure, Key, first_figures, is_counted, titled, words
+from reports.judge.parts import Part, Parts, part_of, parts_of
 from reports.judge.verdict import case_verdict, worst
 from reports.values import units
 from reports.values.machine import Machine
 from reports.values.measurement import Verdict
 from reports.values.provenance import facts
 from reports.values.record import RunRecord
+
+Runs = Sequence[Mapping[Key, Figure]]
+"""The figures of each run of a side."""
 
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 _GOOD = (Verdict.PASS, Verdict.MARGINAL)
@@ -48,17 +53,23 @@ class CaseChange:
 
 
 def find_all(
-    base: Sequence[RunRecord], new: Sequence[RunRecord], old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]
+    base: Sequence[RunRecord], new: Sequence[RunRecord], old: Runs, fresh: Runs, noise: float
 ) -> tuple[Finding, ...]:
     """Everything to be named; ``old`` and ``fresh`` are the figures of the two sides.
 
-    Cases and figures of a stage that the other side never asked for are none of it (:func:`stages_apart`).
+    Every run is looked at. Where runs of one side disagree it is said how many; where as many do on the other side,
+    nothing changed. Cases and figures of a stage that the other side never asked for are none of it
+    (:func:`stages_apart`).
     """
     for_old, for_new = stages_apart(base, new)
     apart, come = _cases_of(base, for_old), _cases_of(new, for_new)
-    old = {key: figure for key, figure in old.items() if figure.case not in apart}
-    fresh = {key: figure for key, figure in fresh.items() if figure.case not in come}
-    return (*_cases(base, new, apart), *_unpaired(old, fresh), *_doubtful(old, fresh), *_targets(base, new))
+    old, fresh = _without(old, apart), _without(fresh, come)
+    found = *_unpaired(old, fresh), *_doubtful(old, fresh, noise)
+    return (*_cases(base, new, apart | come), *found, *_targets(base, new))
+
+
+def _without(runs: Runs, cases: set[str]) -> Runs:
+    return [{key: figure for key, figure in run.items() if figure.case not in cases} for run in runs]
 
 
 def stages_apart(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -104,46 +115,107 @@ def _verdicts(records: Sequence[RunRecord]) -> dict[str, Verdict]:
 
 
 def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], apart: set[str]) -> Iterable[Finding]:
-    before, after = _verdicts(base), _verdicts(new)
-    for case, verdict in before.items():
-        if case not in after:
-            if case not in apart:
-                yield Finding("case disappeared", case)
-        elif verdict in _GOOD and after[case] is Verdict.SKIPPED:
-            yield Finding("PASS became SKIPPED", case)
+    before, after = ([_verdicts([record]) for record in side] for side in (base, new))
+    for case in dict.fromkeys(name for run in (*before, *after) for name in run if name not in apart):
+        old, fresh = ([run[case] for run in side if case in run] for side in (before, after))
+        there = Parts(Part(len(old), len(base)), Part(len(fresh), len(new)))
+        if not fresh:
+            yield Finding("case disappeared", case)
+        elif there.differ:
+            yield Finding("case missing in some runs", f"{case}: there {there}")
+        yield from _ends(case, old, fresh)
 
 
-def _unpaired(old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]) -> Iterable[Finding]:
-    """Figures of one side only. Figures of one case that differ in conditions only are one figure that changed."""
-    gone, come = ([key for key in mine if key not in other] for mine, other in ((old, fresh), (fresh, old)))
+def _ends(case: str, old: Sequence[Verdict], fresh: Sequence[Verdict]) -> Iterable[Finding]:
+    """A case that is skipped, or in more runs than before; one that failed and fails in more runs."""
+    skipped, failed = (
+        parts_of(*([one in kinds for one in side] for side in (old, fresh))) for kinds in ((Verdict.SKIPPED,), _BAD)
+    )
+    if set(fresh) == {Verdict.SKIPPED} and old and worst(old) in _GOOD:
+        yield Finding("PASS became SKIPPED", case)
+    elif fresh and skipped.differ:
+        yield Finding("SKIPPED in some runs", f"{case}: {skipped}")
+    if failed.old.count and failed.differ and failed.old.share < failed.new.share:
+        yield Finding("fails in more runs", f"{case}: {failed}")
+
+
+def _unpaired(old: Runs, fresh: Runs) -> Iterable[Finding]:
+    """Figures of one side only, or of some runs only.
+
+    Figures of one case that differ in conditions only are one figure that changed.
+    """
+    mine, theirs = first_figures(old), first_figures(fresh)
+    there = {key: parts_of(*([key in run for run in side] for side in (old, fresh))) for key in mine | theirs}
+    gone, come = ([key for key in one if key not in other] for one, other in ((mine, theirs), (theirs, mine)))
     renamed: set[Key] = set()
     for key in gone:
-        same = [other for other in come if other[0] == key[0] and fresh[other].case == old[key].case]
-        twins = [other for other in gone if other[0] == key[0] and old[other].case == old[key].case]
-        if len(same) == len(twins) == 1:
+        same = [other for other in come if other[0] == key[0] and theirs[other].case == mine[key].case]
+        twins = [other for other in gone if other[0] == key[0] and mine[other].case == mine[key].case]
+        if len(same) == len(twins) == 1 and there[key].old.share == there[same[0]].new.share:
             renamed |= {key, same[0]}
             before, after = (words(sorted(set(a[1]) - set(b[1]))) for a, b in ((key, same[0]), (same[0], key)))
             yield Finding("conditions changed", f"{key[0]}: {before or 'none'} → {after or 'none'}")
-    yield from (Finding("in the old run only", titled(key)) for key in gone if key not in renamed)
-    yield from (Finding("in the new run only", titled(key)) for key in come if key not in renamed)
+    for side, keys in (("old", gone), ("new", come)):
+        for key in (key for key in keys if key not in renamed):
+            part = there[key].old if key in mine else there[key].new
+            some = f" {part}" if part.is_some else ""
+            yield Finding(f"in the {side} run only", titled(key) + some)
+    for key in (key for key in mine if key in theirs and there[key].differ):
+        yield Finding("missing in some runs", f"{titled(key)}: there {there[key]}")
 
 
-def _doubtful(old: Mapping[Key, Figure], fresh: Mapping[Key, Figure]) -> Iterable[Finding]:
-    for key, figure in fresh.items():
-        if not figure.measurement.is_among_samples(_ROUNDING):
-            yield Finding("value and samples disagree", f"{titled(key)} of the new run")
-        if key not in old:
-            continue
-        before, after = old[key].measurement, figure.measurement
-        if not before.is_among_samples(_ROUNDING):
-            yield Finding("value and samples disagree", f"{titled(key)} of the old run")
-        if units.dimension(before.unit) != units.dimension(after.unit):
-            yield Finding("unit changed", f"{titled(key)}: {before.unit} → {after.unit}")
-        elif (old[key].centre == 0.0) is not (figure.centre == 0.0):
-            texts = [units.readable(m.centre, m.measurement.unit) for m in (old[key], figure)]
-            yield Finding("zero in one run", f"{titled(key)}: {texts[0]} → {texts[1]}")
-        elif lower_is_better(before) is None and old[key].centre != figure.centre:
-            yield Finding("no direction", f"{titled(key)} in {before.unit}: nothing says which way is better")
+def _doubtful(old: Runs, fresh: Runs, noise: float) -> Iterable[Finding]:
+    for key in first_figures(fresh):
+        mine, theirs = ([run[key] for run in side if key in run] for side in (old, fresh))
+        yield from _contradicted(key, theirs, "new")
+        if mine:
+            yield from _contradicted(key, mine, "old")
+            yield from _unlike(key, mine, theirs, noise)
+
+
+def _contradicted(key: Key, found: Sequence[Figure], side: str) -> Iterable[Finding]:
+    wrong = part_of(not figure.measurement.is_among_samples(_ROUNDING) for figure in found)
+    if wrong.count:
+        where = f"{side} run" if wrong.runs == 1 else f"{side} side {wrong}"
+        yield Finding("value and samples disagree", f"{titled(key)} of the {where}")
+
+
+def _unlike(key: Key, mine: Sequence[Figure], theirs: Sequence[Figure], noise: float) -> Iterable[Finding]:
+    """What keeps the figures of two sides from being held together."""
+    measurement = mine[0].measurement
+    if len({units.dimension(figure.measurement.unit) for figure in (*mine, *theirs)}) > 1:
+        yield Finding("unit changed", f"{titled(key)}: {_units(mine)} → {_units(theirs)}")
+        return
+    unit, lower = measurement.unit, lower_is_better(measurement)
+    old, new = ([units.convert(one.centre, one.measurement.unit, unit) for one in side] for side in (mine, theirs))
+    sizes = [[value if lower is False else abs(value) for value in side] for side in (old, new)]
+    changed = sorted(sizes[0]) != sorted(sizes[1])
+    low = parts_of(*([size <= 0.0 for size in side] for side in sizes))
+    if changed and low.some:
+        yield Finding("zero in some runs", f"{titled(key)}: {low}")
+    elif changed and (old[0] == 0.0) is not (new[0] == 0.0):
+        texts = [units.readable(values[0], unit) for values in (old, new)]
+        yield Finding("zero in one run", f"{titled(key)}: {texts[0]} → {texts[1]}")
+    elif lower is None and len({*old, *new}) > 1 and sorted(old) != sorted(new):
+        yield Finding("no direction", f"{titled(key)} in {unit}: nothing says which way is better")
+    if changed and is_counted(measurement):
+        yield from _varied(key, sizes, unit, noise)
+
+
+def _units(found: Sequence[Figure]) -> str:
+    """The unit of a side's figures, or in how many runs it is which."""
+    seen = Counter(figure.measurement.unit for figure in found)
+    parts = [f"{unit} {Part(count, len(found))}" for unit, count in seen.items()]
+    return units.listed(parts if len(parts) > 1 else [*seen])
+
+
+def _varied(key: Key, sides: Sequence[Sequence[float]], unit: str, noise: float) -> Iterable[Finding]:
+    """A count that differs between the runs of one side: it has no noise."""
+    for side, values in zip(("old", "new"), sides, strict=True):
+        least, most = (units.readable(end(values), unit) for end in (min, max))
+        more = part_of(value > (1.0 + noise) * min(values) for value in values)
+        if more.count:
+            yield Finding("counts of a side differ", f"{titled(key)} of the {side} side: {least}, up to {most} {more}")
 
 
 def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reports.judge.difference import centre
@@ -18,6 +18,8 @@ SHARES = frozenset({"burst.fraction_of_floor"})
 """Shares that a time has of its floor: they change with the floor, and otherwise say what the time says."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
+
+_COUNTED = frozenset({"bytes", "bursts", "neurons", "synapses"})
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> 
                 key = (name, (*conditions, ("repetition", str(number))))
             found[key] = Figure(case.case, measurement, centre(usable))
     return found
+
+
+def first_figures(runs: Sequence[Mapping[Key, Figure]]) -> dict[Key, Figure]:
+    """Every figure that some run of a side has, as its first run has it."""
+    return {key: figure for run in reversed(runs) for key, figure in run.items()}
+
+
+def is_counted(measurement: Measurement) -> bool:
+    """Whether a figure was counted and not sampled: it has no noise."""
+    return units.dimension(measurement.unit) in _COUNTED and not measurement.samples
 
 
 def words(conditions: Sequence[tuple[str, str]]) -> str:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -441,6 +442,173 @@ def test_what_cannot_be_held_together_is_named(
     assert comparison.exit_code(strict=True) is ExitCode.FAIL
     assert f"{kind}: 1: " in describe(comparison)
     assert f"{kind}: 1: " in markdown(comparison)
+
+
+def in_turns(old: Sequence[Sequence[Measurement]], new: Sequence[Sequence[Measurement]]) -> Comparison:
+    """Sides whose runs each measured the figures given for them, taken in turns."""
+    steady = replace(EDGE, name="steady.time")
+    runs = (
+        [run(2 * n + side, steady, *measured, commit="ab"[side]) for n, measured in enumerate(taken)]
+        for side, taken in enumerate((old, new))
+    )
+    return compare(*runs)
+
+
+def of(name: str, unit: str, *values: float) -> list[list[Measurement]]:
+    """A figure without samples in each of so many runs."""
+    return [[figure(name, value, unit)] for value in values]
+
+
+def said(comparison: Comparison) -> list[tuple[str, str]]:
+    """Kinds and texts of what was found, but for cases: :func:`run` has one for each figure."""
+    return [(f.kind, f.text) for f in comparison.findings if not f.kind.startswith("case ")]
+
+
+SOME = [
+    (
+        of("parity.disagreements", "1", *[0.0] * 5),
+        of("parity.disagreements", "1", 0.0, 0.0, 7000.0, 0.0, 7000.0),
+        [("zero in some runs", "parity.disagreements: in 5 of 5 runs → in 3 of 5 runs")],
+    ),
+    (
+        of("gpt2.memory", "B", *[100.0] * 5),
+        of("gpt2.memory", "B", 100.0, 0.0, 100.0, 1e12, 1e12),
+        [
+            ("zero in some runs", "gpt2.memory: in 0 of 5 runs → in 1 of 5 runs"),
+            ("counts of a side differ", "gpt2.memory of the new side: 0 B, up to 1000 GB in 4 of 5 runs"),
+        ],
+    ),
+    (
+        of("gpt2.memory", "B", *[100.0] * 5),
+        of("gpt2.memory", "B", 100.0, 103.0, 100.0, 103.1, 100.0),
+        [("counts of a side differ", "gpt2.memory of the new side: 0.1 KB, up to 0.1031 KB in 1 of 5 runs")],
+    ),
+    (
+        of("a.efficiency", "1", *[3.0] * 5),
+        of("a.efficiency", "1", 3.0, -3.0, 3.0, 3.0, 3.0),
+        [("zero in some runs", "a.efficiency: in 0 of 5 runs → in 1 of 5 runs")],
+    ),
+    (
+        of("a.thing", "1", *[3.0] * 5),
+        of("a.thing", "1", 3.0, 3.0, 3.0, 4.0, 3.0),
+        [("no direction", "a.thing in 1: nothing says which way is better")],
+    ),
+    (
+        [[EDGE]] * 5,
+        [[EDGE], [], [], [], []],
+        [("missing in some runs", "a.time: there in 5 of 5 runs → in 1 of 5 runs")],
+    ),
+    (
+        [[EDGE], [], [EDGE], [EDGE], [EDGE]],
+        [[EDGE], [], [], [], []],
+        [("missing in some runs", "a.time: there in 4 of 5 runs → in 1 of 5 runs")],
+    ),
+    ([[]] * 5, [[], [EDGE], [], [], [EDGE]], [("in the new run only", "a.time in 2 of 5 runs")]),
+    (
+        [[timed(0.01)]] * 3,
+        [[timed(0.01)], *([[timed(0.01, neurons=200_000)]] * 2)],
+        [("in the new run only", "neurons 200000"), ("missing in some runs", "there in 3 of 3 runs → in 1 of 3 runs")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "found"), SOME)
+def test_what_some_runs_of_a_side_have_otherwise_is_named(
+    old: Sequence[Sequence[Measurement]], new: Sequence[Sequence[Measurement]], found: list[tuple[str, str]]
+) -> None:
+    """Whichever runs and whichever side; runs that disagree alike on both sides say nothing."""
+    comparison = in_turns(old, new)
+    assert [kind for kind, _ in said(comparison)] == [kind for kind, _ in found]
+    assert all(text in long for (_, text), (_, long) in zip(found, said(comparison), strict=True))
+    assert (comparison.exit_code(), comparison.exit_code(strict=True)) == (ExitCode.PASS, ExitCode.FAIL)
+    backwards = in_turns(new[::-1], old)
+    assert len(backwards.findings) == len(comparison.findings)
+    assert backwards.exit_code(strict=True) is ExitCode.FAIL
+    for side in (old, new):
+        assert in_turns(side, side[::-1]).findings == ()
+        assert in_turns(side, side).exit_code(strict=True) is ExitCode.PASS
+
+
+def test_all_runs_of_a_side_are_told_as_one_is() -> None:
+    """Five runs without a figure, or of zeros, are told as a single one; a side may have fewer runs."""
+    none, some, more = ([figure("parity.disagreements", value, "1")] for value in (0.0, 7.0, 8.0))
+    for one, other, kinds in (
+        ([EDGE], [], ["in the old run only"]),
+        ([], [EDGE], ["in the new run only"]),
+        ([timed(0.01)], [timed(0.01, neurons=200_000)], ["conditions changed"]),
+        (none, some, ["zero in one run"]),
+        (none, none, []),
+        (some, more, []),
+    ):
+        assert said(in_turns([one] * 5, [other] * 3)) == said(in_turns([one], [other]))
+        assert [kind for kind, _ in said(in_turns([one] * 5, [other] * 3))] == kinds
+
+
+def test_values_and_units_that_some_runs_contradict_are_named() -> None:
+    """On one side or on both: such figures are none."""
+    wrong, bytes_ = replace(EDGE, value=50_000.0), replace(EDGE, unit="B")
+    (found,) = in_turns([[EDGE]] * 5, [[EDGE], *([[wrong]] * 4)]).findings
+    assert (found.kind, found.text) == ("value and samples disagree", "a.time of the new side in 4 of 5 runs")
+    (found,) = in_turns([[EDGE], [wrong], [EDGE]], [[EDGE]] * 3).findings
+    assert found.text == "a.time of the old side in 1 of 3 runs"
+    comparison = in_turns([[EDGE]] * 3, [[EDGE], [bytes_], [EDGE]])
+    (found,) = comparison.findings
+    assert (found.kind, found.text) == ("unit changed", "a.time: ms → ms in 2 of 3 runs and B in 1 of 3 runs")
+    assert [row.name for row in comparison.rows] == ["steady.time"]
+    in_us = replace(EDGE, value=1e6, unit="us", samples=(1e6, 1e6))
+    assert in_turns([[EDGE]] * 3, [[EDGE], [in_us], [EDGE]]).findings == ()
+
+
+def test_a_rate_that_leaves_its_time_in_some_runs_has_its_own_row() -> None:
+    time, rate = figure("matmul.latency", 2.0, "ms"), figure("matmul.rate", 50.0, "GFLOP/s")
+    halved = replace(rate, value=25.0)
+    assert [row.name for row in in_turns([[time, rate]] * 3, [[time, rate]] * 3).rows].count("matmul.rate") == 0
+    for new in ([[time, rate], [time, halved], [time, halved]], [[time, rate], [time], [time, halved]]):
+        assert [row.name for row in in_turns([[time, rate]] * 3, new).rows].count("matmul.rate") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("ppppp", "psssp", [("SKIPPED in some runs", "case::0: in 0 of 5 runs → in 3 of 5 runs")]),
+        ("ppspp", "psssp", [("SKIPPED in some runs", "case::0: in 1 of 5 runs → in 3 of 5 runs")]),
+        ("sssss", "sspss", [("SKIPPED in some runs", "case::0: in 5 of 5 runs → in 4 of 5 runs")]),
+        ("ppp", "p--", [("case missing in some runs", "case::0: there in 3 of 3 runs → in 1 of 3 runs")]),
+        ("---", "p--", [("case missing in some runs", "case::0: there in 0 of 3 runs → in 1 of 3 runs")]),
+        ("---", "psp", [("SKIPPED in some runs", "case::0: in 0 of 0 runs → in 1 of 3 runs")]),
+        (
+            "ppp",
+            "s-s",
+            [
+                ("case missing in some runs", "case::0: there in 3 of 3 runs → in 2 of 3 runs"),
+                ("PASS became SKIPPED", "case::0"),
+            ],
+        ),
+        ("p", "ps", [("SKIPPED in some runs", "case::0: in 0 of 1 run → in 1 of 2 runs")]),
+        ("sps", "sss", [("PASS became SKIPPED", "case::0")]),
+        ("pp-", "---", [("case disappeared", "case::0")]),
+        ("fpp", "fff", [("fails in more runs", "case::0: in 1 of 3 runs → in 3 of 3 runs")]),
+        ("fff", "fpp", []),
+        ("ppp", "fpp", []),
+        ("---", "ppp", []),
+        ("---", "sss", []),
+        ("sss", "ppp", []),
+        ("fpsp-", "-psfp", []),
+        ("ps", "psps", []),
+    ],
+)
+def test_cases_that_end_otherwise_in_some_runs_are_named(old: str, new: str, found: list[tuple[str, str]]) -> None:
+    """A case that passed, was skipped, failed, or was not there (``-``) in the runs of a side."""
+    ways = {"p": Outcome.PASSED, "s": Outcome.SKIPPED, "f": Outcome.FAILED}
+    sides: list[list[RunRecord]] = [
+        [
+            replace(one, cases=tuple(replace(case, outcome=ways[end]) for case in one.cases if end in ways))
+            for one, end in ((run(2 * n + side, EDGE), end) for n, end in enumerate(ends))
+        ]
+        for side, ends in enumerate((old, new))
+    ]
+    comparison = compare(*sides)
+    assert [(f.kind, f.text) for f in comparison.findings if not f.text.startswith("a.time")] == found
 
 
 def test_a_value_may_be_rounded_beyond_its_samples() -> None:
