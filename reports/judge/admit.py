@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +24,9 @@ from reports.values.record import NIGHTLY, THOROUGH, RunRecord, StageRun
 
 _CHECKOUT = Path(__file__).parents[2]
 _TARGETS = "reports/targets.toml"
+_DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
+"""Of a commit. Git takes other texts for options, or for names that mean another commit tomorrow."""
+
 _NAMED = 3
 _HELD_BACK = set(clock_reason_words(THROTTLING & ~ClockReason.SW_POWER_CAP))
 """Clock reasons that spoil a figure. Its power limit is the state in which a card does dense work."""
@@ -164,9 +169,12 @@ def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | N
     commit = record.environment.git_commit
     if not commit:
         return None, "there is no commit whose targets it could have been judged with"
+    if not _DIGEST.fullmatch(commit):
+        return None, f"its commit is {shortened(commit)!r}, no full digest of git: 40 or 64 digits of 0-9 and a-f"
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        words = ["git", "--no-replace-objects", "show", f"{commit}:{_TARGETS}"]
-        said = subprocess.run(words, cwd=checkout, capture_output=True, timeout=30, check=False)
+        words = ["git", "--no-replace-objects", "show", "--end-of-options", f"{commit}:{_TARGETS}", "--"]
+        said = subprocess.run(words, cwd=checkout, env=own, capture_output=True, timeout=30, check=False)
         if said.returncode == 0:
             return parse_targets(tomllib.loads(said.stdout.decode()), f"{commit[:12]}:{_TARGETS}"), ""
         why = said.stderr.decode(errors="replace").strip()

@@ -229,6 +229,32 @@ def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change,
     assert reason in "\n".join(reasons_against(sealed(change(whole)), checkout))
 
 
+@pytest.mark.parametrize(
+    "commit", ["HEAD", "HEAD~0", "main@{0}", "", "a" * 39, "a" * 41, "A" * 40, "g" * 40, "--output={}", "a" * 40 + "\n"]
+)
+def test_a_commit_is_named_by_its_whole_digest(whole: RunRecord, checkout: Path, tmp_path: Path, commit: str) -> None:
+    """Nothing else is handed to git, which would write where an option says so."""
+    written = tmp_path / "written"
+    named = commit.format(written) if commit.startswith("--") else commit
+    record = replace(with_environment(whole, git_commit=named), judged=(replace(whole.judged[0], commit=named),))
+    said = [reason for reason in reasons_against(sealed(record), checkout) if "no full digest of git" in reason]
+    assert len(said) == bool(named)
+    assert all(repr(named[:20])[1:-1] in reason for reason in said)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_commit_of_64_digits_is_looked_for(whole: RunRecord, checkout: Path) -> None:
+    record = with_environment(whole, git_commit="0" * 64)
+    assert "targets of commit 000000000000 cannot be read here" in "\n".join(reasons_against(sealed(record), checkout))
+
+
+def test_the_environment_does_not_choose_the_repository(
+    whole: RunRecord, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    assert reasons_against(whole, checkout) == ()
+
+
 @pytest.mark.parametrize(("changes", "named"), [("abc", "a, b, c"), ("abcd", "a, b, c and 1 more")])
 def test_three_changes_are_named(whole: RunRecord, checkout: Path, changes: str, named: str) -> None:
     record = with_environment(whole, git_dirty=True, git_changes=tuple(changes))
