@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,6 +41,12 @@ from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME
 
 _OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
 """Options of ``compare`` that only two sides have."""
+
+_PAGES = (".html", ".md")
+"""How files end that may be written again among the evidence of a run."""
+
+_OF_RUNS = ("plan.json", RECORD_NAME, BASELINE_NAME)
+"""Files that make a folder that of a run."""
 
 _NOISY = 30
 """Of the figures of a simulated page, in its second form."""
@@ -88,6 +95,7 @@ def _goals(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     if options.across:
         return _across(options)
+    _check_outputs(options.out, options.markdown)
     comparisons = _comparisons(options)
     print("\n\n".join(map(describe, comparisons)))
     if options.out:
@@ -179,11 +187,31 @@ def _admit(options: argparse.Namespace) -> int:
     return ExitCode.FAIL if reasons and options.strict else ExitCode.PASS
 
 
+def _check_outputs(out: Path | None, markdown: Path | None) -> None:
+    """Refuse both files before the first of them is written, and one file given as both."""
+    for path, option in ((out, "--out"), (markdown, "--markdown")):
+        if path:
+            _refuse_evidence(path, option)
+    if out and markdown and os.path.realpath(out) == os.path.realpath(markdown):
+        cure = "Name two files: the page, and the Markdown."
+        raise InputError("one file given as --out and as --markdown", where="compare", got=str(out), cure=cure)
+
+
+def _refuse_evidence(path: Path, option: str = "--out") -> None:
+    """Refuse a record, and any file of a run's folder but a page; a link is followed."""
+    names = [Path(os.path.abspath(path)), Path(os.path.realpath(path))]
+    if any(name.name in (RECORD_NAME, BASELINE_NAME) for name in names):
+        raise InputError("a record is written by its run alone", where=option, got=str(path), cure="Name another file.")
+    is_page = all(name.suffix.lower() in _PAGES for name in names)
+    folders = {folder for name in names for folder in name.parents}
+    in_a_run = any(os.path.isfile(folder / name) for folder in folders for name in _OF_RUNS)
+    if os.path.exists(path) and in_a_run and not is_page:
+        cure = "Name a new file, or one that ends in .html or .md."
+        raise InputError("this file is evidence of a run", where=option, got=str(path), cure=cure)
+
+
 def _write(path: Path, text: str) -> None:
-    if path.name in (RECORD_NAME, BASELINE_NAME):
-        raise InputError(
-            "a record is written by its run alone", where="--out", got=str(path), cure="Name another file."
-        )
+    _refuse_evidence(path)
     make_folder(path.parent)
     write_text(path, text)
     print(f"wrote {path}")
