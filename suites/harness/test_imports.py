@@ -111,7 +111,7 @@ REFERENCE_TAKES = {
     "errors": {"NetworkError"},
     "engine.admission": {"check_network", "check_state", "refuse_large_sums"},
     "engine.feature_state": {"FeatureState", "MadeSynapses", "MemoryState"},
-    "engine.interruption": {"KeepingFailure", "refuse_failed"},
+    "engine.interruption": {"KeepingFailure", "closed", "refuse_failed"},
     "engine.options": {"EngineOptions"},
     "engine.precision": {"Precision"},
     "engine.protocol": {"Engine", "Progress"},

@@ -62,6 +62,7 @@ GROUPS = (
         (
             "reports/judge/compare.py",
             "reports/judge/findings.py",
+            "reports/judge/parts.py",
             "reports/judge/direction.py",
             "reports/judge/variation.py",
         ),
@@ -70,7 +71,7 @@ GROUPS = (
             "-k",
             "not command and not markdown and not two_cards",
         ),
-        parts=6,
+        parts=7,
     ),
     Group(
         "seal",

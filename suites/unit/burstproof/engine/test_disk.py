@@ -24,7 +24,7 @@ from burstproof.engine.reference import ReferenceEngine
 from suites.support.homeless import leave_home
 from suites.support.parity.mixed import MIXES, mixed_network, mixed_options, mixed_plan
 
-ROOT = Path(__file__).parents[5]
+ROOT = Path(__file__).parents[4]
 
 pytestmark = pytest.mark.requirement("BE-5")
 

@@ -162,7 +162,7 @@ for number in range(200):
 
 
 def test_processes_that_begin_at_once_share_key_and_files(tmp_path: Path) -> None:
-    impl = str(Path(__file__).parents[5] / "impl")
+    impl = str(Path(__file__).parents[4] / "impl")
     command = [sys.executable, "-W", "error", "-c", _WRITER, str(tmp_path)]
     writers = [
         subprocess.Popen(command, env={**os.environ, "PYTHONPATH": impl}, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
