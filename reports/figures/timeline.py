@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -56,14 +57,22 @@ def timelines(record: RunRecord) -> tuple[Timeline, ...]:
         x, width = round(_LEFT + (start - first) * scale, 1), round(max(length * scale, _LEAST_WIDTH), 1)
         text = f"{lane}: {units.readable(length, 'us')} from {units.readable(start - first, 'us')} on"
         lanes.setdefault(lane, []).append(Bar(x, width, text))
-    ticks = ((last - first) * index / _TICKS for index in range(_TICKS + 1))
     return (
         Timeline(
             tuple(Lane(name, 12.0 + _STEP * i, i, tuple(bars)) for i, (name, bars) in enumerate(lanes.items())),
-            tuple((round(_LEFT + tick * scale, 1), units.readable(tick, "us")) for tick in ticks),
+            tuple((round(_LEFT + tick * scale, 1), units.readable(tick, "us")) for tick in _ticks(last - first)),
             12.0 + _STEP * len(lanes),
         ),
     )
+
+
+def _ticks(length: float) -> Iterable[float]:
+    """Multiples of 1, 2 or 5 times a power of ten from 0 to ``length``, at most ``_TICKS`` and one."""
+    if length <= 0.0:
+        return (0.0,)
+    power = 10.0 ** math.floor(math.log10(length / _TICKS))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= length / _TICKS * (1 - 1e-9))
+    return (step * index for index in range(int(length / step * (1 + 1e-9)) + 1))
 
 
 def _spans(record: RunRecord) -> Iterable[tuple[str, float, float]]:

@@ -93,3 +93,14 @@ def test_they_stand_in_the_report() -> None:
     assert {*(f"line-title-{curve.condition}" for curve in CURVES), "timeline-title"} <= set(ids)
     assert SPAN not in "".join(page.text)
     assert figures(TIMED, frozenset()) == {}
+
+
+@pytest.mark.parametrize(
+    ("length", "ticks"),
+    [(2651.0, ["0 µs", "1 ms", "2 ms"]), (0.9, ["0 µs", "0.2 µs", "0.4 µs", "0.6 µs", "0.8 µs"]), (500.0, 6)],
+)
+def test_a_timeline_has_round_ticks(length: float, ticks: int | list[str]) -> None:
+    span = Measurement(SPAN, length, "us", conditions={"lane": "copy", "start_us": 3.0})
+    (chart,) = timelines(record_of(span))
+    found = [text for _, text in chart.ticks]
+    assert (found if isinstance(ticks, list) else len(found)) == ticks
