@@ -19,6 +19,7 @@ from reports.values.record import RunRecord
 Runs = Sequence[Mapping[Key, Figure]]
 """The figures of each run of a side."""
 
+_FROM_WORST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.SKIPPED, Verdict.MARGINAL, Verdict.PASS)
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 _GOOD = (Verdict.PASS, Verdict.MARGINAL)
 _ROUNDING = 1e-3
@@ -49,7 +50,7 @@ class CaseChange:
     @property
     def worse(self) -> bool:
         """Whether the verdict is a worse one, whatever that means for the code."""
-        return worst((self.before, self.after)) is self.after
+        return _FROM_WORST.index(self.after) < _FROM_WORST.index(self.before)
 
 
 def find_all(
@@ -135,7 +136,7 @@ def _ends(case: str, old: Sequence[Verdict], fresh: Sequence[Verdict]) -> Iterab
         yield Finding("PASS became SKIPPED", case)
     elif fresh and skipped.differ:
         yield Finding("SKIPPED in some runs", f"{case}: {skipped}")
-    if failed.old.count and failed.differ and failed.old.share < failed.new.share:
+    if failed.old.count and failed.old.share < failed.new.share:
         yield Finding("fails in more runs", f"{case}: {failed}")
 
 
@@ -198,8 +199,9 @@ def _unlike(key: Key, mine: Sequence[Figure], theirs: Sequence[Figure], noise: f
         yield Finding("zero in one run", f"{titled(key)}: {texts[0]} → {texts[1]}")
     elif lower is None and len({*old, *new}) > 1 and sorted(old) != sorted(new):
         yield Finding("no direction", f"{titled(key)} in {unit}: nothing says which way is better")
-    if changed and is_counted(measurement):
-        yield from _varied(key, sizes, unit, noise)
+    for side, values in (("old", sizes[0]), ("new", sizes[1])):
+        if changed and is_counted(measurement):
+            yield from _varied(f"{titled(key)} of the {side} side", values, unit, noise)
 
 
 def _units(found: Sequence[Figure]) -> str:
@@ -209,13 +211,12 @@ def _units(found: Sequence[Figure]) -> str:
     return units.listed(parts if len(parts) > 1 else [*seen])
 
 
-def _varied(key: Key, sides: Sequence[Sequence[float]], unit: str, noise: float) -> Iterable[Finding]:
+def _varied(which: str, values: Sequence[float], unit: str, noise: float) -> Iterable[Finding]:
     """A count that differs between the runs of one side: it has no noise."""
-    for side, values in zip(("old", "new"), sides, strict=True):
-        least, most = (units.readable(end(values), unit) for end in (min, max))
-        more = part_of(value > (1.0 + noise) * min(values) for value in values)
-        if more.count:
-            yield Finding("counts of a side differ", f"{titled(key)} of the {side} side: {least}, up to {most} {more}")
+    least, most = (units.readable(end(values), unit) for end in (min, max))
+    more = part_of(value > (1.0 + noise) * min(values) for value in values)
+    if more.count:
+        yield Finding("counts of a side differ", f"{which}: {least}, up to {most} {more}")
 
 
 def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Finding]:

@@ -35,6 +35,7 @@ from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change, Difference
 from reports.judge.direction import lower_is_better
+from reports.judge.parts import Part
 from reports.judge.thermometer import Kind
 from reports.judge.variation import pair_difference, seen_variation
 from reports.store import load_records, load_run, write_run
@@ -544,6 +545,17 @@ def test_all_runs_of_a_side_are_told_as_one_is() -> None:
         assert [kind for kind, _ in said(in_turns([one] * 5, [other] * 3))] == kinds
 
 
+def test_small_figures_are_no_zeros_and_equal_ones_need_no_direction() -> None:
+    steady, small = of("a.efficiency", "1", 3.0, 3.0, 3.0), of("a.efficiency", "1", 3.0, 0.5, 3.0)
+    assert said(in_turns(steady, small)) == []
+    assert said(in_turns(of("a.thing", "1", 3.0), of("a.thing", "1", 3.0, 3.0, 3.0))) == []
+
+
+def test_a_part_of_the_runs_is_a_share_of_them() -> None:
+    assert [Part(*part).share for part in ((0, 0), (1, 1), (1, 2), (3, 3))] == [0.0, 1.0, 0.5, 1.0]
+    assert [Part(*part).is_some for part in ((0, 0), (1, 1), (1, 2), (0, 2))] == [False, False, True, False]
+
+
 def test_values_and_units_that_some_runs_contradict_are_named() -> None:
     """On one side or on both: such figures are none."""
     wrong, bytes_ = replace(EDGE, value=50_000.0), replace(EDGE, unit="B")
@@ -551,6 +563,8 @@ def test_values_and_units_that_some_runs_contradict_are_named() -> None:
     assert (found.kind, found.text) == ("value and samples disagree", "a.time of the new side in 4 of 5 runs")
     (found,) = in_turns([[EDGE], [wrong], [EDGE]], [[EDGE]] * 3).findings
     assert found.text == "a.time of the old side in 1 of 3 runs"
+    for new, where in (([[wrong]], "new run"), ([[wrong], [EDGE]], "new side in 1 of 2 runs")):
+        assert in_turns([[EDGE]], new).findings[-1].text == f"a.time of the {where}"
     comparison = in_turns([[EDGE]] * 3, [[EDGE], [bytes_], [EDGE]])
     (found,) = comparison.findings
     assert (found.kind, found.text) == ("unit changed", "a.time: ms → ms in 2 of 3 runs and B in 1 of 3 runs")
@@ -767,9 +781,22 @@ def test_regressions_come_first_among_cases() -> None:
     for cases in (list, lambda found: list(reversed(found))):
         found = compare([replace(good, cases=tuple(before))], [replace(good, run_id="b", cases=tuple(cases(after)))])
         assert [(c.case, c.regression) for c in found.cases] == [(worse, True), (mended, False)]
-    unsure = replace(before[0], outcome=Outcome.SKIPPED)
-    found = compare([replace(good, cases=tuple(before))], [replace(good, run_id="b", cases=(unsure, *after[1:]))])
-    assert [c.worse for c in found.cases] == sorted((c.worse for c in found.cases), reverse=True)
+
+
+def test_what_got_worse_otherwise_comes_before_what_got_better() -> None:
+    """A case that failed and passes, one that passed and was skipped, and one that passed and fails."""
+
+    def record(*outcomes: Outcome, **changes: str) -> RunRecord:
+        cases = tuple(CaseResult(f"case::{n}", "stage5", (), one) for n, one in enumerate(outcomes))
+        return replace(run(0), cases=cases, judgements=(), **changes)  # type: ignore[arg-type]
+
+    passed, failed, skipped = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
+    old, new = record(failed, passed, passed), record(passed, skipped, failed, run_id="b")
+    assert [(c.case, c.regression, c.worse) for c in compare([old], [new]).cases] == [
+        ("case::2", True, True),
+        ("case::1", False, True),
+        ("case::0", False, False),
+    ]
 
 
 def test_cases_that_vanish_or_are_skipped_are_named() -> None:
