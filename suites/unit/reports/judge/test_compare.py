@@ -35,6 +35,7 @@ from reports.judge.across import across
 from reports.judge.compare import Comparison, Relation, Row, compare
 from reports.judge.difference import Change, Difference
 from reports.judge.direction import lower_is_better
+from reports.judge.findings import CaseChange
 from reports.judge.parts import Part
 from reports.judge.thermometer import Kind
 from reports.judge.variation import pair_difference, seen_variation
@@ -792,6 +793,7 @@ def test_what_got_worse_otherwise_comes_before_what_got_better() -> None:
 
     passed, failed, skipped = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
     old, new = record(failed, passed, passed), record(passed, skipped, failed, run_id="b")
+    assert not CaseChange("case", Verdict.PASS, Verdict.PASS).worse
     assert [(c.case, c.regression, c.worse) for c in compare([old], [new]).cases] == [
         ("case::2", True, True),
         ("case::1", False, True),
