@@ -95,8 +95,9 @@ def test_page_and_markdown_are_two_files(
     page = tmp_path / "one.html"
     (tmp_path / "link").symlink_to(page)
     both = ["--out", str(page), "--markdown", f"{tmp_path}/{other}"]
-    assert main(["compare", str(run), str(run), *both]) == ExitCode.USAGE
+    compared = ["compare", str(run), str(run), "--history", str(run.parent)]
+    assert main([*compared, *both]) == ExitCode.USAGE
     assert "one file given as --out and as --markdown" in capsys.readouterr().err
     assert not page.exists()
-    assert main(["compare", str(run), str(run), *both[:3], str(tmp_path / "two.md")]) == ExitCode.PASS
+    assert main([*compared, *both[:3], str(tmp_path / "two.md")]) == ExitCode.PASS
     assert page.exists()
