@@ -96,7 +96,7 @@ def _as_shown(row: Row) -> str:
     if not (0.0 < ratio < math.inf and shown > 0.0) or abs(math.log(shown / ratio)) < _ROUNDING:
         return ""
     factor = f"{max(shown, 1.0 / shown):.3g}{_TIMES}"
-    return f"{_share(shown) if 0.5 < ratio < 2.0 else factor} as shown"
+    return f"{_share(shown) if 0.5 < shown < 2.0 else factor} as shown"
 
 
 def _share(ratio: float) -> str:

@@ -23,7 +23,6 @@ from reports.store import standing_of, targets_of
 from reports.values import units
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
-from reports.values.units import first_of
 from stages.gating import GPU_FREE_REASON
 from stages.plan import Stage
 from stages.progress import Progress
@@ -209,7 +208,7 @@ def _not_passed(record: RunRecord) -> list[str]:
             texts = [f"{one.measurement}: {told(one.judgement)}" for one in bad]
             why = "; ".join(filter(None, [case.reason[:300], *texts]))
             found.setdefault((verdict.value, why), []).append(case.case)
-    return [f"  {verdict} {first_of(cases, 1)}: {why}" for (verdict, why), cases in found.items()]
+    return [f"  {verdict} {units.first_of(cases, 1)}: {why}" for (verdict, why), cases in found.items()]
 
 
 def _table(record: RunRecord) -> list[str]:

@@ -34,6 +34,8 @@ IGNORED = (
 """Variables that would narrow, alter or slow down the suites; their process does not get them."""
 _PYTEST = "pytest11"
 _HARMLESS = ("console_scripts", "gui_scripts", _PYTEST)
+"""Groups of entry points that nothing loads by itself; of pytest's, the suites load ``PLUGINS`` alone."""
+
 PLUGINS = ("xdist", "benchmark")
 """Plugins of pytest that the suites need, by their entry points."""
 

@@ -193,9 +193,9 @@ class Runner:
         )
         run = earlier.added_to(run)
         if end.cut_off:
-            slow = not interruption and len(lines.cases) == len(earlier.cases)
-            more = "; no case ended within the time limit: allow more" if slow else ""
-            run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}{more}")
+            in_vain = interruption is None and len(lines.cases) == len(earlier.cases)
+            cure = "; no case ended within the time limit: allow more" if in_vain else ""
+            run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}{cure}")
         elif not run.problem:
             keep_durations(stage.name, asked.plan, {case.case: case.duration_s for case in lines.cases})
         note_end(files, run, cut_off=end.cut_off)

@@ -49,7 +49,7 @@ Found = TypeVar("Found")
 
 
 def _by_one_thread(call: Callable[Concatenate[Session, Given], Found]) -> Callable[Concatenate[Session, Given], Found]:
-    """``call`` of a session, which is refused while another thread is in one; callbacks may be in several."""
+    """Refuse ``call`` while another thread is in a call of the same session; a callback may call it from within."""
 
     @wraps(call)
     def alone(session: Session, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
@@ -458,25 +458,9 @@ def open_engine(
     if not isinstance(backend, str):
         raise InputError("unknown backend", where="backend", got=backend, allowed=", ".join(backend_names()))
     checked_plan(stimulus, "stimulus")
-    if shards is not None and type(shards) is not int:
-        raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
-    if devices is not None and not (isinstance(devices, tuple | list) and all(type(one) is int for one in devices)):
-        raise InputError("not device numbers", where="devices", got=devices, allowed="a list such as [0, 1]")
-    if shards is not None and devices is not None:
-        raise InputError("the number of shards is given twice", where="shards", got=shards, cure="Leave out shards")
-    if devices is not None and not len(devices):
-        raise InputError("no device is named", where="devices", cure="Leave it out, or name one")
-    if devices is not None and backend not in ("auto", "cuda"):
-        raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
-    if shards is not None and shards < 1:
-        raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
+    _check_split(backend, shards, devices, strategy)
     if firing_rate is not None:
         check_firing_rate("firing_rate", firing_rate)
-    if strategy not in STRATEGIES:
-        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
-    if strategy != USUAL_STRATEGY and shards is None and devices is None:
-        cure = "Leave it out, or split the network by shards or devices"
-        raise InputError("nothing is split, so it does nothing", where="strategy", got=strategy, cure=cure)
     if threads and backend not in (AUTO, "cpu"):
         raise InputError("this backend has no threads", where="threads", got=threads, cure="Leave it out")
     network, stored = with_precision(network, precision)
@@ -500,6 +484,25 @@ def open_engine(
     factory = engine_factory if split is None else split.factory
     engine, choice = start_engine(choice, network, options, factory=factory)
     return Session(engine, choice.reason if split is None else f"{split.shards} shards, {strategy}")
+
+
+def _check_split(backend: str, shards: int | None, devices: Sequence[int] | None, strategy: str) -> None:
+    """Refuse shards and devices that cannot be, and a strategy where nothing is split."""
+    if shards is not None and (type(shards) is not int or shards < 1):
+        raise InputError("not a number of shards", where="shards", got=shards, allowed="1 or more")
+    if devices is not None and not (isinstance(devices, tuple | list) and all(type(one) is int for one in devices)):
+        raise InputError("not device numbers", where="devices", got=devices, allowed="a list such as [0, 1]")
+    if shards is not None and devices is not None:
+        raise InputError("the number of shards is given twice", where="shards", got=shards, cure="Leave out shards")
+    if devices is not None and not len(devices):
+        raise InputError("no device is named", where="devices", cure="Leave it out, or name one")
+    if devices is not None and backend not in ("auto", "cuda"):
+        raise InputError("this backend has no devices", where="backend", got=backend, allowed="auto, cuda")
+    if strategy not in STRATEGIES:
+        raise InputError("unknown strategy", where="strategy", got=strategy, allowed=", ".join(STRATEGIES))
+    if strategy != USUAL_STRATEGY and shards is None and devices is None:
+        cure = "Leave it out, or split the network by shards or devices"
+        raise InputError("nothing is split, so it does nothing", where="strategy", got=strategy, cure=cure)
 
 
 def resolved(

@@ -42,7 +42,6 @@ from reports.values.record import RunRecord
 _RECIPROCAL = 1e-5
 """A time and a rate whose product is the same on both sides, to this, are one measurement."""
 
-
 _NAMED_COMMITS = 3
 
 

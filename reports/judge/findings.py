@@ -49,7 +49,7 @@ class CaseChange:
 
     @property
     def worse(self) -> bool:
-        """Whether the verdict is a worse one, whatever that means for the code."""
+        """Whether the verdict is a worse one; a case that is skipped now is worse, and no regression."""
         return _FROM_WORST.index(self.after) < _FROM_WORST.index(self.before)
 
 

@@ -1,4 +1,4 @@
-"""How functions of the host are compiled by numba, and kept on disk."""
+"""How numba compiles functions that run on the host."""
 
 from __future__ import annotations
 
