@@ -33,7 +33,7 @@ def chosen_variants() -> dict[str, Variant]:
     """Variants by name, taken from the mixed networks of stage 5."""
     variants = {name: _made(mix_name) for name, mix_name in CHOSEN.items()}
     lean = variants["lean"]
-    variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=True)
+    variants["packed sums, long rows"] = replace(lean, word=Word(8), long_rows=128)
     variants["delays on the sender's side"] = replace(variants["delays"], recalled=7, tile_share=2)
     variants["delays in a calendar"] = replace(variants["delays"], calendar=8, calendar_bits=64)
     variants["entries in words"] = replace(variants["delays"], target_bits=20)

@@ -487,10 +487,11 @@ def _rows_in_pieces_of(entries: int) -> Iterator[None]:
 
     with ExitStack() as patches:
         patches.callback(catalogue.cache_clear)
-        for name in ("plan.buffers", "plan.sizing", "kernels.rows", "kernels.lines", "kernels.send"):
-            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.LONG_ROW", entries))
-        for name in ("plan.buffers", "kernels.send"):
-            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.WARP_ROW", entries - 2))
+        patches.enter_context(mock.patch("burstproof.engine.cuda.plan.sizing.LONG_ROW", entries))
+        for name in ("plan.buffers", "kernels.long_rows"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.{name}.PIECE", entries))
+        for name in ("buffers", "sizing"):
+            patches.enter_context(mock.patch(f"burstproof.engine.cuda.plan.{name}.warp_row", return_value=entries - 2))
         catalogue.cache_clear()
         yield
 

@@ -296,16 +296,16 @@ class Log(NamedTuple):
 class Chunks(NamedTuple):
     """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up.
 
-    ``pieces`` are those of long rows that fired, two words each (``kernels.rows.make_load_piece``); ``piece_counts``
-    how many there are in bursts of even and of odd number.
+    ``pieces`` are those of long rows that fired, two words each (``kernels.long_rows``); ``progress`` is that of bursts
+    of even and of odd number: how many pieces there are, and 2^32 for each chunk whose rows are noted.
     """
 
     chunk_counts: Ids
     span_counts: Ids
     chunk_ids: Ids
     chunk_potentials: Floats
-    piece_counts: Ids
-    pieces: Words
+    progress: Longs
+    pieces: Longs
 
 
 class Window(NamedTuple):

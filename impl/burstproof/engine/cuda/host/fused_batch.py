@@ -16,6 +16,7 @@ from burstproof.engine.cuda.host.launches import Call, Kernels, Values, numbers_
 from burstproof.engine.cuda.host.stimulus_table import StimulusTable
 from burstproof.engine.cuda.host.window import HostWindow
 from burstproof.engine.cuda.kernels.control import COUNTS, FRESH, LISTS, REPORT_HEAD, report_length
+from burstproof.engine.cuda.plan.block_size import helping_threads
 from burstproof.engine.cuda.plan.buffers import BatchSizes, chunks_of, graph_length, stimulus_specs
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import whole
@@ -24,7 +25,6 @@ from burstproof.engine.state import Stimulus
 
 _STIMULUS_BLOCK = 256
 _SPAN = 8192
-_LONG_ROW_BLOCK = 256
 _CHUNKS_AT_ONCE = 4
 """Chunks whose rows a block puts off together, with a calendar in tiles."""
 
@@ -116,18 +116,18 @@ class FusedLaunches:
             yield kernels.enqueue(values, variant.queues, variant.overlapped)
         elif variant.recalled:
             yield kernels.recall(values)
-        if variant.long_rows:
-            blocks = kernels.full_grid(_LONG_ROW_BLOCK)
-            yield kernels.call("send_long", blocks, _LONG_ROW_BLOCK, values, variant.overlapped)
         if variant.extras.modulators and not variant.makes_factors:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
-        """A block for each chunk or some, and one for the books; or, for owners, as many as there is room for."""
+        """A block for each chunk or some, one for the books, and helpers; or as many owners as there is room for."""
         variant, threads = self._packed.variant, self._shape.threads
         queues, overlapped = variant.queues, variant.overlapped
         if queues is None:
             blocks = 1 + -(-self._chunks // (_CHUNKS_AT_ONCE if variant.calendar_tiles > 1 else 1))
+            if variant.long_rows:
+                per_multiprocessor = max(1, helping_threads(self._packed.sizes.neurons) // threads)
+                blocks += self._kernels.runtime.multiprocessors * per_multiprocessor
             return self._kernels.call("burst", blocks, threads, values, overlapped)
         return self._kernels.own(values, queues, threads, overlapped)
 

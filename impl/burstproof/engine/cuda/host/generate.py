@@ -19,7 +19,7 @@ from burstproof.engine.cuda.host.launches import Kernels, Values, numbers_of
 from burstproof.engine.cuda.host.shard import Fill
 from burstproof.engine.cuda.host.state import DeviceState
 from burstproof.engine.cuda.host.upload import upload_neurons
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, PIECE
 from burstproof.engine.cuda.plan.entries import LARGEST_PALETTE, needs_palette
 from burstproof.engine.cuda.plan.packed import Packed, pack_layout
 from burstproof.engine.cuda.plan.padded_rows import UNIT
@@ -296,7 +296,7 @@ def _layout(
 def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: int) -> PackedShard:
     """``neurons`` as shard ``number``, with room for the rows of ``part``."""
     fan, entries = spec.synapses_per_neuron, part.entries
-    pieces = spec.neurons * -(-fan // LONG_ROW) if fan > LONG_ROW else 0
+    pieces = spec.neurons * -(-fan // PIECE) if fan > LONG_ROW else 0
     units, _ = _extremes(spec, neurons.fixed_point)
     common = int(units[0]) if units[0] == units[1] and not spec.inhibitory_fraction else 0
     largest = int(np.abs(units).max())

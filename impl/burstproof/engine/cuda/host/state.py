@@ -21,7 +21,7 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
-_COUNTERS = {"tallies", "span_counts", "piece_counts", "recalled_counts", "calendar_counts", "calendar_spares"}
+_COUNTERS = {"tallies", "span_counts", "progress", "recalled_counts", "calendar_counts", "calendar_spares"}
 _COUNTERS |= {"queue_lengths", "queue_spills", "bucket_counts"}
 """Buffers that count within a burst; they start at 0."""
 

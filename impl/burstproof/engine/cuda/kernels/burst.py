@@ -45,12 +45,13 @@ from burstproof.engine.cuda.kernels.chunk import (
     make_send_fired,
 )
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk
+from burstproof.engine.cuda.kernels.consume import FOUND, Fired, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import BURST, LISTS, SLOT
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk, make_fetch_early, make_fetch_elsewhere
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
+from burstproof.engine.cuda.kernels.long_rows import make_clear_progress, make_help
 from burstproof.engine.cuda.kernels.modulators import make_clear_drives
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
@@ -161,9 +162,10 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
     keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
-    deliver_due, collect_rows = make_deliver_due(shard), make_collect_rows(shard, threads)
+    deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
+    clear_progress = make_clear_progress()
     homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
     header, packet, one = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(1)
 
@@ -184,7 +186,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         fired = Fired(
             cuda.shared.array(chunk, np.uint32),
             cuda.shared.array(chunk, np.float32),
-            cuda.shared.array(2, np.int32),
+            cuda.shared.array(FOUND, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
@@ -217,7 +219,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 halt(steering, turn)
             return
         if long_rows and cuda.grid(1) == 0:
-            chunks.piece_counts[np.uint32((burst_number + one) & one)] = np.uint32(0)
+            clear_progress(np.uint32(burst_number + one), chunks)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
@@ -257,6 +259,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             item = np.uint32(following_item(item, items))
             if several:
                 cuda.syncthreads()
+        help_out(burst_number, slot, items, rows, chunks, fcl)
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)
             if exchanges:

@@ -13,7 +13,6 @@ from burstproof.engine.cuda.kernels.deferred import make_settle
 from burstproof.engine.cuda.kernels.dynamics import make_count_ahead, make_dynamics
 from burstproof.engine.cuda.kernels.enqueue import make_enqueue
 from burstproof.engine.cuda.kernels.gather import make_begin, make_gather
-from burstproof.engine.cuda.kernels.lines import make_send_piece_over_link
 from burstproof.engine.cuda.kernels.lists import make_collect, make_send_lists
 from burstproof.engine.cuda.kernels.modes import make_learn_modes
 from burstproof.engine.cuda.kernels.modulators import make_modulate
@@ -21,7 +20,6 @@ from burstproof.engine.cuda.kernels.owners import make_owners_burst
 from burstproof.engine.cuda.kernels.plastic import make_age, make_learn
 from burstproof.engine.cuda.kernels.propagate import make_propagate, make_propagate_computed
 from burstproof.engine.cuda.kernels.recall import make_send_ahead, make_send_recalled
-from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
 from burstproof.engine.cuda.kernels.streaming import make_propagate_streamed
@@ -60,9 +58,6 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
             return found
     elif variant.recalled:
         found["send_recalled"] = make_send_recalled(variant)
-    if variant.long_rows:
-        send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
-        found["send_long"] = make_send_long(variant, send_piece)
     return {**found, "begin": make_begin(), "gather": make_gather(variant)}
 
 

@@ -13,6 +13,7 @@ from burstproof.engine.cuda.kernels.calendar import make_put_off
 from burstproof.engine.cuda.kernels.consume import Fired
 from burstproof.engine.cuda.kernels.control import TALLIES
 from burstproof.engine.cuda.kernels.identity import make_id_of
+from burstproof.engine.cuda.kernels.long_rows import make_note_long
 from burstproof.engine.cuda.kernels.recall import make_keep_recalled
 from burstproof.engine.cuda.kernels.send import make_send
 from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, WARP
@@ -110,7 +111,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
     variant, id_of = shard.variant, make_id_of(shard)
     sends = variant.tiles == variant.recalled == variant.calendar == 0
     has_calendar = variant.calendar > 0 and not shard.strides
-    send, put_off = make_send(shard, share), make_put_off(variant, threads)
+    send, put_off, note_long = make_send(shard, share), make_put_off(variant, threads), make_note_long(shard, threads)
     lanes, warp, team = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(share)
     per_warp, per_block = np.uint32(WARP // share), np.uint32(threads // share)
 
@@ -130,6 +131,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
         lane = np.uint32(thread & lanes)
         part = np.uint32(lane & np.uint32(team - np.uint32(1)))
         entry = np.uint32(thread // warp * per_warp + lane // team)
+        note_long(count, burst, fired, identity, rows, chunks)
         while sends and entry < count:
             source = np.uint32(id_of(fired.ids[entry], identity))
             send(source, part, slot, burst, steering.control, rows, chunks, fcl)

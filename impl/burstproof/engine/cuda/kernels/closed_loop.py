@@ -36,11 +36,12 @@ from burstproof.engine.cuda.kernels.burst import make_first_item
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due
 from burstproof.engine.cuda.kernels.calls import make_begin_turn, make_slot
 from burstproof.engine.cuda.kernels.chunk import make_add_up, make_count_chunk, make_keep_chunk, make_send_fired
-from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk, make_consume_part
+from burstproof.engine.cuda.kernels.consume import FOUND, Fired, Moment, make_consume_chunk, make_consume_part
 from burstproof.engine.cuda.kernels.control import BURST, COUNT, FRESH
 from burstproof.engine.cuda.kernels.features import Traits
 from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk
 from burstproof.engine.cuda.kernels.gather import make_gather
+from burstproof.engine.cuda.kernels.long_rows import make_clear_progress, make_send_noted
 from burstproof.engine.cuda.kernels.mailbox import (
     ARRIVED,
     CALL_NUMBERS,
@@ -56,7 +57,6 @@ from burstproof.engine.cuda.kernels.mailbox import (
 from burstproof.engine.cuda.kernels.recall import make_send_recalled
 from burstproof.engine.cuda.kernels.relay import make_relay
 from burstproof.engine.cuda.kernels.replies import make_reply, make_sort_fired
-from burstproof.engine.cuda.kernels.rows import make_send_long, make_send_piece
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.steer import make_enter
 from burstproof.engine.cuda.plan.block_size import WARP
@@ -139,7 +139,7 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
     per_thread = shard.chunk // threads // _TIMES
     fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_part(shard, threads, per_thread)
     word, step, size = shard.variant.word.added, np.uint32(threads * per_thread), np.uint32(shard.chunk)
-    counters = np.uint32(2)
+    counters = np.uint32(FOUND)
 
     def consume_in_parts(
         first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
@@ -257,16 +257,17 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
-    """``send_listed(met, told, ...)`` -> whether all blocks came: what is sent when all blocks know what fired.
+    """``send_listed(burst, slot, met, told, ...)`` -> whether all blocks came.
 
-    ``met``: arrivals up to then.
+    What is sent when all blocks know what fired. ``met``: arrivals up to then.
     """
     relay, variant = make_relay(), shard.variant
-    send_long, send_recalled = make_send_long(variant, make_send_piece(variant)), make_send_recalled(variant)
-    send_long, send_recalled = cuda.jit(device=True)(send_long), cuda.jit(device=True)(send_recalled)
+    send_noted, send_recalled = make_send_noted(variant), cuda.jit(device=True)(make_send_recalled(variant))
     add, reaches, long_rows, recalls = relay.add, relay.reaches, variant.long_rows, variant.recalled > 0
 
     def send_listed(
+        burst: np.uint32,
+        slot: np.uint32,
         met: np.int64,
         told: Longs,
         steering: Steering,
@@ -286,7 +287,7 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
         if recalls:
             send_recalled(steering, recall, rows, fcl, turn)
         if long_rows:
-            send_long(steering, chunks, rows, fcl, turn)
+            send_noted(burst, slot, rows, chunks, fcl)
         cuda.syncthreads()
         return True
 
@@ -311,6 +312,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     )
     gather, lists = device(make_gather(shard.variant, threads)), variant.long_rows or variant.recalled > 0
     long_rows, phases, one, none = variant.long_rows, 2 if lists else 1, np.uint32(1), np.uint32(0)
+    clear_progress = make_clear_progress()
     of_call, numbers, size = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1), np.uint64(chunk)
 
     def closed_loop(
@@ -330,7 +332,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         fired = Fired(
             cuda.shared.array(chunk, np.uint32),
             cuda.shared.array(chunk, np.float32),
-            cuda.shared.array(2, np.int32),
+            cuda.shared.array(FOUND, np.int32),
         )
         thread, block, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
         keeps_books, arrivals = thread == none and block == none, np.int64(np.int64(phases) * blocks)
@@ -343,7 +345,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
             burst = np.uint32(origin + np.uint32(number))
             slot = slot_of(steering, burst, fcl)
             if keeps_books and long_rows:
-                chunks.piece_counts[np.uint32((burst + one) & one)] = none
+                clear_progress(np.uint32(burst + one), chunks)
             base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
             moment = Moment(base, burst, False, turn.stimulated, ())
             count = answer_turn(
@@ -366,7 +368,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
             cuda.syncthreads()
             if lists:
                 met = np.int64(number * arrivals - blocks)
-                if not send_listed(met, told, steering, chunks, recall, rows, fcl, turn, mailbox):
+                if not send_listed(burst, slot, met, told, steering, chunks, recall, rows, fcl, turn, mailbox):
                     break
             if thread == none:
                 add(mailbox.relay, ARRIVED)

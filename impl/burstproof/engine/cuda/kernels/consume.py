@@ -29,9 +29,13 @@ from burstproof.engine.cuda.plan.features import CAN_TRAIN, DRIVES, IN_TRAIN
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
+FOUND, PIECES = 3, 2
+"""Numbers that a block counts of its chunk, and which of them is that of pieces."""
+
 
 class Fired(NamedTuple):
-    """What fired in a block's chunk, in shared memory; ``found``: how many did, and how many were candidates."""
+    """What fired in a block's chunk, in shared memory; ``found``: how many did, how many were candidates, and
+    how many pieces of long rows there are."""
 
     ids: Ids
     potentials: Floats
@@ -199,7 +203,7 @@ def make_consume_chunk(
     What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it. Where each
     has one neuron, the barrier at the end counts the candidates, unless ``fired`` ``keeps_count`` of them, too.
     """
-    at_barrier, counters = per_thread == 1 and not keeps_count, np.uint32(2)
+    at_barrier, counters = per_thread == 1 and not keeps_count, np.uint32(FOUND)
     consume_part = make_consume_part(shard, threads, per_thread, counts=not at_barrier)
 
     def consume_chunk(

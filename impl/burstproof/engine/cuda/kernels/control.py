@@ -33,6 +33,11 @@ CONTROL_LENGTH = 16
 TALLIES = 4
 """Numbers that count firings (upper 32 bits) and candidates (lower) of the fused bursts in turn."""
 
+PROGRESS_SIDE, NOTED = 16, 32
+"""Places in the progress, a cache line apart: how many pieces of long rows are noted of a burst of even number, behind
+the first of odd number; and behind the second of how many chunks they are noted."""
+PROGRESS_LENGTH = 64
+
 COUNTS, LISTS, FRESH = 0, 1, 2
 """How a fused burst is steered: in a batch that keeps the last fired list, or all; or as a batch of its own."""
 

@@ -39,7 +39,7 @@ from burstproof.engine.cuda.exchange.words import (
 )
 from burstproof.engine.cuda.kernels.cells import make_is_candidate, make_load
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Fired, Moment, make_consume_chunk
+from burstproof.engine.cuda.kernels.consume import FOUND, Fired, Moment, make_consume_chunk
 from burstproof.engine.cuda.kernels.control import (
     ACTIVE,
     BATCH,
@@ -298,7 +298,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         fired = Fired(
             cuda.shared.array(chunk, np.uint32),
             cuda.shared.array(chunk, np.float32),
-            cuda.shared.array(2, np.int32),
+            cuda.shared.array(FOUND, np.int32),
         )
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)

@@ -13,7 +13,7 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.rows import make_bounds
-from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP
+from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.streaming import CHUNK, line_entries
 from burstproof.engine.cuda.plan.variant import Variant, packed_contributions
 
@@ -156,20 +156,21 @@ def make_send_over_link(variant: Variant) -> Callable[..., Any]:
 
 
 def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(piece, where, slot, ...)`` as ``kernels.rows.make_send_piece``, of a row in host memory.
+    """``send_piece(source, start, length, slot, ...)`` as ``rows.make_send_piece``, of a row in host memory.
 
     Pieces start at whole lines, so that the last one of a row takes what is left, up to a line more than the others.
     """
     send_lines = make_send_lines(variant)
-    line, chunk, length = np.int64(line_entries(variant)), np.int64(CHUNK), np.int64(LONG_ROW)
+    line, chunk = np.int64(line_entries(variant)), np.int64(CHUNK)
     lanes, warp = np.uint32(WARP - 1), np.uint32(WARP)
 
-    def send_piece(piece: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
-        source, part = np.uint32(piece >> np.uint64(32)), np.uint32(piece & np.uint64(0xFFFFFFFF))
+    def send_piece(
+        source: np.uint32, start: np.uint64, length: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl
+    ) -> None:
         begin, last = np.int64(rows.offsets[source]), np.int64(rows.offsets[np.uint32(source + np.uint32(1))])
-        low = np.int64(begin - begin % line + np.int64(part) * length)
-        if begin + (np.int64(part) + np.int64(1)) * length < last:
-            last = np.int64(low + length)
+        low = np.int64(np.int64(start) - begin % line)
+        if np.int64(start) + np.int64(length) < last:
+            last = np.int64(low + np.int64(length))
         thread = np.uint32(cuda.threadIdx.x)
         low = np.int64(low + np.int64(thread // warp) * chunk)
         step = np.int64(np.int64(np.uint32(cuda.blockDim.x) // warp) * chunk)

@@ -23,7 +23,8 @@ class Relay(NamedTuple):
 
     ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
     place)`` is of what the host stores. ``glance(words, place)`` is, too, but tells nothing of what was stored before,
-    nor does ``reply(words, place, first, ...)``, which stores four words of uint32 for the host as one. ``add(words,
+    nor does ``reply(words, place, first, ...)``, which stores four words of uint32 for the host as one, or
+    ``pair(words, place, first, second)``, which stores two of int64 as one. ``add(words,
     place)`` counts one more. ``reaches(words, place, value, patience)`` waits ``patience`` nanoseconds at most for the
     word not to be below ``value`` and returns it as it is then. ``look(polls, began, passed)`` -> when a wait began and
     how long ago that is, as a look at the clock now and then says; in nanoseconds.
@@ -34,6 +35,7 @@ class Relay(NamedTuple):
     load: Callable[..., Any]
     glance: Callable[..., Any]
     reply: Callable[..., Any]
+    pair: Callable[..., Any]
     add: Callable[..., Any]
     reaches: Callable[..., Any]
     look: Callable[..., Any]
@@ -42,7 +44,7 @@ class Relay(NamedTuple):
 @cache
 def make_relay() -> Relay:
     """The functions for a device, or for the simulator."""
-    load, load_of_host, glance, store, answer, add, reply = _simulated() if SIMULATED else _on_device()
+    load, load_of_host, glance, store, answer, add, reply, pair = _simulated() if SIMULATED else _on_device()
     now, per_look, jit = make_link().now, np.uint32(CLOCK_POLLS - 1), cuda.jit(device=True)
 
     def look(polls: np.uint32, began: np.uint64, passed: np.uint64) -> Any:
@@ -63,7 +65,7 @@ def make_relay() -> Relay:
             found = load(words, place)
         return found
 
-    return Relay(store, answer, load_of_host, glance, reply, add, jit(reaches), look)
+    return Relay(store, answer, load_of_host, glance, reply, pair, add, jit(reaches), look)
 
 
 def _simulated() -> tuple[Callable[..., Any], ...]:
@@ -79,9 +81,12 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
     def reply(words: Ids, place: int, first: np.uint32, second: np.uint32, third: np.uint32, fourth: np.uint32) -> None:
         words[place], words[place + 1], words[place + 2], words[place + 3] = first, second, third, fourth
 
+    def pair(words: Longs, place: int, first: np.int64, second: np.int64) -> None:
+        words[place], words[place + 1] = first, second
+
     jit = cuda.jit(device=True)
     load, store = jit(load), jit(store)
-    return load, load, load, store, store, jit(add), jit(reply)
+    return load, load, load, store, store, jit(add), jit(reply), jit(pair)
 
 
 def _on_device() -> tuple[Callable[..., Any], ...]:
@@ -134,6 +139,14 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
 
         return types.void(words, types.intp, *4 * (types.uint32,)), code
 
+    def pair(typingctx: Any, words: Any, place: Any, first: Any, second: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            text = "st.relaxed.sys.global.v2.u64 [$0], {$1, $2};"
+            assembled(builder, context, signature, args, void, text, "l,l,l")
+            return context.get_dummy_value()
+
+        return types.void(words, types.intp, types.int64, types.int64), code
+
     loads = (loading(order) for order in ("acquire.gpu", "acquire.sys", "relaxed.sys"))
     stores = (storing(order) for order in ("release.gpu", "release.sys"))
-    return (*loads, *stores, cuda.extending.intrinsic(add), cuda.extending.intrinsic(reply))
+    return (*loads, *stores, *(cuda.extending.intrinsic(made) for made in (add, reply, pair)))

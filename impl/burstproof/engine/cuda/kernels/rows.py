@@ -1,4 +1,4 @@
-"""Device function that sends one row of static contributions into the slots of the FCL."""
+"""Device functions that send a row of static contributions, or a piece of one, into the slots of the FCL."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.dependent_launch import make_let_next_start, make_stay, make_wait_for_last
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Amount, Chunks, Fcl, Rows, Steering, Turn
+from burstproof.engine.cuda.args import Amount, Fcl, Rows
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.control import CONSUMED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.plan.block_size import LONG_ROW
 from burstproof.engine.cuda.plan.variant import Variant, in_columns
 
 _AT_ONCE = 4
@@ -123,59 +120,14 @@ def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
     return cuda.jit(device=True)(send_row)  # type: ignore[no-any-return]
 
 
-def make_load_piece() -> Callable[..., Any]:
-    """``load_piece(item, count, chunks)`` -> uint64, uint64: piece number ``item``, if there are more; else 0.
-
-    A piece is its source times 2^32, plus its number in the row, and where it lies: its first entry times twice
-    ``LONG_ROW``, plus its length. Whoever sends rows in host memory finds them there.
-    """
-
-    def load_piece(item: np.uint32, count: np.uint32, chunks: Chunks) -> Any:
-        if item < count:
-            at = np.uint64(np.uint64(2) * np.uint64(item))
-            return np.uint64(chunks.pieces[at]), np.uint64(chunks.pieces[at + np.uint64(1)])
-        return np.uint64(0), np.uint64(0)
-
-    return cuda.jit(device=True)(load_piece)  # type: ignore[no-any-return]
-
-
 def make_send_piece(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(piece, where, slot, rows, fcl)``: a piece of a long row, by a block; see ``make_load_piece``."""
-    send_part, offset, upper = make_send_part(variant), variant.offset, np.uint64(32)
-    per_entry = np.uint64(2 * LONG_ROW)
+    """``send_piece(source, start, length, slot, rows, fcl)``: ``length`` entries from ``start`` on, by a block."""
+    send_part, offset = make_send_part(variant), variant.offset
 
-    def send_piece(piece: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
-        start, length = offset(where // per_entry), offset(where % per_entry)
-        entry, block = offset(start + offset(cuda.threadIdx.x)), np.uint32(cuda.blockDim.x)
-        send_part(np.uint32(piece >> upper), entry, offset(start + length), block, slot, rows, fcl)
+    def send_piece(
+        source: np.uint32, start: np.uint64, length: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl
+    ) -> None:
+        entry, block = offset(offset(start) + offset(cuda.threadIdx.x)), np.uint32(cuda.blockDim.x)
+        send_part(source, entry, offset(offset(start) + offset(length)), block, slot, rows, fcl)
 
     return cuda.jit(device=True)(send_piece)  # type: ignore[no-any-return]
-
-
-def make_send_long(variant: Variant, send_piece: Callable[..., Any]) -> Callable[..., None]:
-    """``send_long(...)``: the pieces of long rows that the burst of the turn fired, a block a piece.
-
-    A block loads its first before it knows how many there are, and the next one while it sends one.
-    """
-    one, load_piece, stay = np.uint32(1), make_load_piece(), make_stay()
-    wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
-
-    def send_long(steering: Steering, chunks: Chunks, rows: Rows, fcl: Fcl, turn: Turn) -> None:
-        report, item, step = steering.report, np.uint32(cuda.blockIdx.x), np.uint32(cuda.gridDim.x)
-        let_next_start()
-        wait_for_last()
-        index, origin, slot = report[INDEX], np.uint32(report[ORIGIN]), np.uint32(report[CONSUMED])
-        even, odd, room = chunks.piece_counts[0], chunks.piece_counts[1], np.uint32(chunks.pieces.size // 2)
-        piece, where = load_piece(item, room, chunks)
-        stay()
-        count = odd if np.uint32(origin + turn.place + one) & one else even
-        if index != np.int64(turn.place):
-            return
-        while item < count:
-            item = np.uint32(item + step)
-            following, following_where = load_piece(item, count, chunks)
-            stay()
-            send_piece(piece, where, slot, rows, fcl)
-            piece, where = following, following_where
-
-    return send_long

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from burstproof.errors import ConfigError
 
 LONG_ROW = 1024
-"""A network with longer rows than this has a kernel that sends them in pieces of so many entries, a block a piece."""
+"""In a network with longer rows than this some blocks of the fused burst send long rows (``kernels.long_rows``)."""
 
-WARP_ROW = 128
-"""Longest row that a warp of the fused burst sends where there is that kernel: all its loads are under way at once."""
+PIECE = 512
+"""Entries of a long row that such a block sends at a time."""
 
 CHUNKS_PER_SPAN = 64
 """Chunks whose firings the fused burst also counts together."""
@@ -82,6 +82,16 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
     if neurons <= _SMALL:
         return FusedShape(256, 1, early=False)
     return FusedShape(512, 1 if neurons <= _MIDDLE else 2)
+
+
+def warp_row(neurons: int) -> int:
+    """Longest row that a warp of the fused burst sends in a network with long rows, measured on an H200."""
+    return 128 if neurons <= _SMALL else LONG_ROW
+
+
+def helping_threads(neurons: int) -> int:
+    """Threads of a multiprocessor that send long rows; in few neurons' bursts each block more costs time."""
+    return 512 if neurons <= _SMALL else 2048
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:

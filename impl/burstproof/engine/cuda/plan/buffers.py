@@ -11,8 +11,8 @@ import numpy.typing as npt
 from burstproof.device.protocol import BufferSpec
 from burstproof.engine.costs import USUAL_RATE
 from burstproof.engine.cuda.fields import dtype_of
-from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, TALLIES, report_length
-from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, LONG_ROW, WARP_ROW
+from burstproof.engine.cuda.kernels.control import CONTROL_LENGTH, PROGRESS_LENGTH, TALLIES, report_length
+from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, PIECE, warp_row
 from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
@@ -65,8 +65,8 @@ def graph_length(bursts: int, most: int) -> int:
 class NetworkSizes:
     """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
 
-    ``longest_row`` is the number of static entries of the source that has most; rows of more than ``WARP_ROW`` are
-    ``pieces`` of ``LONG_ROW`` or fewer. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
+    ``longest_row`` is the number of static entries of the source that has most; rows that no warp sends are
+    ``pieces`` of at most ``PIECE``. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
     ``common_contribution`` is the one that all have, 0 where they differ; ``palette`` distinct ones are kept in a
     table, 0 where that has no room or is not needed. ``distinct_delays`` is the number of different ones. ``in_degree``
     is the largest, ``sum_bits`` the bits of the largest sum's magnitude. ``firing_rate`` is the share of neurons that
@@ -116,7 +116,7 @@ def network_sizes(
         largest_contribution=largest_contribution(layout),
         common_contribution=common_contribution(layout),
         distinct_delays=distinct_delays(layout),
-        pieces=int((-(-lengths[lengths > WARP_ROW].astype(np.int64) // LONG_ROW)).sum()),
+        pieces=int((-(-lengths[lengths > warp_row(layout.neuron_count)].astype(np.int64) // PIECE)).sum()),
         in_degree=layout.in_degree,
         sum_bits=largest_sum.bit_length(),
     )
@@ -299,8 +299,8 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("span_counts", 2 * -(-chunks // CHUNKS_PER_SPAN))
     specs.add("chunk_ids", sizes.neurons)
     specs.add("chunk_potentials", sizes.neurons)
-    specs.add("piece_counts", 2, variant.long_rows)
-    specs.add("pieces", 2 * sizes.pieces, variant.long_rows)
+    specs.add("progress", PROGRESS_LENGTH, variant.long_rows > 0)
+    specs.add("pieces", 2 * sizes.pieces, variant.long_rows > 0)
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
     if variant.recalled or variant.calendar:

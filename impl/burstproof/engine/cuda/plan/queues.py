@@ -84,7 +84,7 @@ def with_queues(
     if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=False, fused=shape)
+    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=0, fused=shape)
 
 
 def _shape(variant: Variant) -> FusedShape:

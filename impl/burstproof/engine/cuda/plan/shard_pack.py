@@ -32,9 +32,9 @@ _BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "d
 """Buffers that follow the number of all neurons of the network, not of the shard's."""
 
 _OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
-_OF_ONE_DEVICE |= {"piece_counts", "pieces", "cursors", "amounts"}
+_OF_ONE_DEVICE |= {"progress", "pieces", "cursors", "amounts"}
 """Buffers of a network on one device that a shard lacks, or sizes in its own way."""
-_OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials", "piece_counts", "pieces"))
+_OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials", "progress", "pieces"))
 """Those of them that owners of neurons have."""
 
 _LARGE = 1_000_000
@@ -224,7 +224,7 @@ def as_shard(
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
-    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=False, row_length=0)
+    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=0, row_length=0)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
     own = shard_variant(

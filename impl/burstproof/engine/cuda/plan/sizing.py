@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP
+from burstproof.engine.cuda.plan.block_size import LONG_ROW, WARP, warp_row
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.columns import ALWAYS_READ, PARAMETERS
 from burstproof.engine.cuda.plan.entries import PLACE_BITS, WORD_BITS, fits_beside, indexed_beside, target_bits
@@ -50,7 +50,7 @@ def sized(
     variant = replace(
         variant,
         fused=variant.fused.for_columns(len(PARAMETERS) - len(sizes.uniform)),
-        long_rows=sizes.longest_row > LONG_ROW,
+        long_rows=warp_row(sizes.neurons) if sizes.longest_row > LONG_ROW else 0,
         row_length=sizes.longest_row if equal else 0,
     )
     variant = with_words(variant, sizes) if recalls and not variant.streamed else variant

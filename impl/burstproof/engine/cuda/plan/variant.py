@@ -132,8 +132,8 @@ class Variant:
         A neuron's cell in the FCL: how wide, and whether a candidate's mark lies in it, since its sum may be 0.
     streamed : bool
         Synapses lie in host memory: rows are read in whole lines of the link.
-    long_rows : bool
-        Some row has more entries than a warp of the fused burst sends: it goes in pieces to ``send_long``.
+    long_rows : int
+        Most entries that a warp of the fused burst sends: longer rows go in pieces to helpers. 0: no row is long.
     row_length : int
         Static entries of every source where all have as many, else 0: then offsets need not be read.
     tiles, tile_share : int
@@ -192,7 +192,7 @@ class Variant:
     overlapped: bool
     fused: FusedShape | None
     streamed: bool
-    long_rows: bool
+    long_rows: int
     row_length: int
     tiles: int
     tile_share: int
@@ -399,7 +399,7 @@ def variant_of(
         overlapped=False,
         fused=fused if fusible else None,
         streamed=False,
-        long_rows=False,
+        long_rows=0,
         row_length=0,
         tiles=0,
         tile_share=1,
