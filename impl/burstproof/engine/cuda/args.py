@@ -131,6 +131,7 @@ class Rows(NamedTuple):
     """Synapses of constant contribution by source; padded rows lie in ``targets`` alone.
 
     ``palette`` has the distinct contributions where entries hold places in it (``plan.entries``).
+    ``common_contribution`` is that of every entry where all are equal.
     """
 
     offsets: Offsets
@@ -139,6 +140,7 @@ class Rows(NamedTuple):
     palette: Palette
     delays: Delays
     clamped_sources: Bytes
+    common_contribution: np.int64
 
 
 class ComputedRows(NamedTuple):

@@ -24,6 +24,7 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
     used, so that their latencies overlap. ``slot`` is that of the burst.
     """
     delayed, uniform_rows, columns = variant.rings, variant.uniform_rows, in_columns(variant)
+    equal_rows = variant.equal_rows
     target, stored, number, offset = variant.target, variant.read_contribution, variant.accumulator, variant.offset
     target_of, contribution_of, read_once = make_target_of(variant), _make_contribution_of(variant), make_read_once()
     deliver = make_deliver(variant)
@@ -40,7 +41,9 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
         words, delays = cuda.local.array(_AT_ONCE, target), cuda.local.array(_AT_ONCE, np.uint32)
         values, amounts = cuda.local.array(_AT_ONCE, stored), cuda.local.array(_AT_ONCE, number)
         step, shared = offset(spacing), number(0)
-        if uniform_rows:
+        if equal_rows:
+            shared = number(rows.common_contribution)
+        elif uniform_rows:
             shared = number(rows.contributions[source])
         while entry < end:
             for turn in range(_AT_ONCE):

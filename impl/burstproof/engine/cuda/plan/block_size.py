@@ -86,7 +86,9 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
 
 def warp_row(neurons: int) -> int:
     """Longest row that a warp of the fused burst sends in a network with long rows, measured on an H200."""
-    return 128 if neurons <= _SMALL else LONG_ROW
+    if neurons <= _SMALL:
+        return 128
+    return 384 if neurons <= _MIDDLE else LONG_ROW
 
 
 def helping_threads(neurons: int) -> int:

@@ -224,7 +224,7 @@ def as_shard(
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
-    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=0, row_length=0)
+    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=0, row_length=0, equal_rows=False)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
     own = shard_variant(

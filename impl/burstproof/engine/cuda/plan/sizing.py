@@ -52,6 +52,7 @@ def sized(
         fused=variant.fused.for_columns(len(PARAMETERS) - len(sizes.uniform)),
         long_rows=warp_row(sizes.neurons) if sizes.longest_row > LONG_ROW else 0,
         row_length=sizes.longest_row if equal else 0,
+        equal_rows=variant.uniform_rows and sizes.common_contribution != 0,
     )
     variant = with_words(variant, sizes) if recalls and not variant.streamed else variant
     longest, slot = sizes.ring - 1, sizes.neurons * variant.word.bits // 8

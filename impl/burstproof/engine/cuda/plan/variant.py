@@ -128,6 +128,8 @@ class Variant:
         Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
     uniform_rows : bool
         All static contributions of a source are equal and kept once per source.
+    equal_rows : bool
+        All static contributions are equal: none is read.
     word : Word
         A neuron's cell in the FCL: how wide, and whether a candidate's mark lies in it, since its sum may be 0.
     streamed : bool
@@ -194,6 +196,7 @@ class Variant:
     streamed: bool
     long_rows: int
     row_length: int
+    equal_rows: bool
     tiles: int
     tile_share: int
     recalled: int = 0
@@ -401,6 +404,7 @@ def variant_of(
         streamed=False,
         long_rows=0,
         row_length=0,
+        equal_rows=False,
         tiles=0,
         tile_share=1,
     )
