@@ -165,7 +165,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
-    clear_progress = make_clear_progress()
+    clear_progress, record_words = make_clear_progress(), max(1, per_thread * variant.record.words)
     homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
     header, packet, one = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(1)
 
@@ -192,8 +192,9 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         rate, leak = cuda.local.array(per_thread, np.float32), cuda.local.array(per_thread, np.float32)
         traits = Traits(cuda.local.array(per_thread, np.uint32), rate, leak)
-        marks = cuda.local.array(per_thread, np.uint32)
-        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, v, traits)
+        marks, record = cuda.local.array(per_thread, np.uint32), cuda.local.array(record_words, np.uint32)
+        decays = cuda.local.array(per_thread, np.float32)
+        loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, decays, traits, record)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
         first_place = cuda.shared.array(1, np.int64)
         if in_tiles:

@@ -123,7 +123,7 @@ def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc, cc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         kind, marks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
-        loaded = Loaded(words, words, v, rc, cc, marks, v, Traits(kind, v, v))
+        loaded = Loaded(words, words, v, rc, cc, marks, v, Traits(kind, v, v), marks)
         fetch(first, moment.base, fcl, neurons, network, loaded)
         count, _ = consume(first, moment, loaded, fired, fcl, neurons, network, identity)
         return count
@@ -149,8 +149,8 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
         rc, next_rc = cuda.local.array(per_thread, np.int32), cuda.local.array(per_thread, np.int32)
         kind, marks = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
         traits = Traits(kind, v, v)
-        loaded = Loaded(words, words, v, rc, rc, marks, v, traits)
-        coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, marks, next_v, traits)
+        loaded = Loaded(words, words, v, rc, rc, marks, v, traits, marks)
+        coming = Loaded(next_words, next_words, next_v, next_rc, next_rc, marks, next_v, traits, marks)
         thread, end = np.uint32(cuda.threadIdx.x), np.uint32(first + size)
         fetch(first, moment.base, fcl, neurons, network, coming)
         if thread < counters:

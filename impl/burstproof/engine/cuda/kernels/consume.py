@@ -21,7 +21,7 @@ from burstproof.engine.cuda.kernels.fetch import Loaded
 from burstproof.engine.cuda.kernels.identity import make_in_register, make_seed
 from burstproof.engine.cuda.kernels.modulators import make_drive
 from burstproof.engine.cuda.kernels.neuron import Found, make_neuron
-from burstproof.engine.cuda.kernels.neuron_values import make_record
+from burstproof.engine.cuda.kernels.neuron_values import make_kept_record
 from burstproof.engine.cuda.kernels.stimulus import cancelled
 from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_count
 from burstproof.engine.cuda.plan.block_size import WARP
@@ -164,9 +164,10 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
     What the burst does to the neurons from ``first`` on, ``per_thread`` of each thread; all threads of the block call
     it. What fired joins the block's list, and candidates are counted unless the caller ``counts`` them.
     """
-    consume, append, block_count = make_consume(shard), make_append(), make_block_count()
+    kept = shard.eager and shard.record.words > 0
+    consume, append, block_count = make_consume(shard, records_ahead=kept), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
-    in_register, (_, no_record) = make_in_register(shard.extras.by_neuron), make_record(shard.variant)
+    in_register, record_of = make_in_register(shard.extras.by_neuron), make_kept_record(shard.variant, kept)
 
     def consume_part(
         first: np.uint32,
@@ -185,7 +186,7 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
             joins, potential, is_candidate = False, silent, False
             if neuron < network.neurons:
                 joins, potential, is_candidate = consume(
-                    neuron, p, no_record, moment, loaded, fcl, neurons, network, identity
+                    neuron, p, record_of(p, loaded.record), moment, loaded, fcl, neurons, network, identity
                 )
             append(joins, lane, fired.found, 0, neuron, potential, fired.ids, fired.potentials)
             if counts:

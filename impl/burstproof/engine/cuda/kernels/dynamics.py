@@ -303,7 +303,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         words, v = cuda.local.array(per_thread, word), cuda.local.array(per_thread, np.float32)
         rc = cuda.local.array(per_thread, np.int32)
         unused = cuda.local.array(per_thread, np.uint32)
-        loaded = Loaded(words, words, v, rc, rc, unused, v, Traits(unused, v, v))
+        loaded = Loaded(words, words, v, rc, rc, unused, v, Traits(unused, v, v), unused)
         places = cuda.shared.array(2, np.int64)
         kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report

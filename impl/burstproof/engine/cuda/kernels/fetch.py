@@ -15,6 +15,7 @@ from burstproof.engine.cuda.args import Added, Fcl, Floats, Ids, Network, Neuron
 from burstproof.engine.cuda.kernels.cells import make_load
 from burstproof.engine.cuda.kernels.features import Traits, make_find_traits
 from burstproof.engine.cuda.kernels.identity import make_in_register
+from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.storage import make_widen
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
@@ -24,7 +25,8 @@ class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
     ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so, ``decay`` unless ``leaks_ahead`` does.
+    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so, ``decay`` unless ``leaks_ahead`` does;
+    of ``record`` only an ``eager`` shard loads words.
     """
 
     word: Added
@@ -35,12 +37,13 @@ class Loaded(NamedTuple):
     mark: Ids
     decay: Floats
     traits: Traits
+    record: Ids
 
 
 def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_early(first, fcl, neurons, network, loaded)``: load a chunk before the burst's slot is known.
 
-    If the shard is ``eager``, the words of both slots and the state; if ``ahead``, the state alone; otherwise nothing.
+    If the shard is ``eager``, words of both slots, state and record; if ``ahead``, the state alone; otherwise nothing.
     All loads are on their way before anything else is.
     """
     if shard.ahead:
@@ -48,23 +51,20 @@ def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Call
     if not shard.eager:
         return _fetch_nothing()
     variant, block, nothing = shard.variant, np.uint32(threads), shard.variant.word.added(0)
-    refractory, counts_decide = variant.features.refractory_periods, variant.features.counts_decide
-    widen, load, stay, silent = make_widen(variant.features.storage), make_load(variant), make_stay(), np.float32(0)
+    load, stay, fetch_neuron = make_load(variant), make_stay(), make_fetch_neuron(shard)
+    words, (record_of, _) = variant.record.words, make_record(variant)
 
     def fetch_early(first: np.uint32, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded) -> None:
-        state, thread = neurons.state, np.uint32(cuda.threadIdx.x)
         for p in range(per_thread):
-            neuron = np.uint32(first + thread + np.uint32(p) * block)
-            loaded.word[p], loaded.other[p], loaded.v[p] = nothing, nothing, silent
-            loaded.rc[p], loaded.cc[p] = np.int32(0), np.int32(0)
+            neuron = np.uint32(first + np.uint32(cuda.threadIdx.x) + np.uint32(p) * block)
+            loaded.word[p], loaded.other[p] = nothing, nothing
             if neuron < network.neurons:
                 cell = np.uint64(neuron)
                 loaded.word[p], loaded.other[p] = load(cell, fcl), load(np.uint64(cell + np.uint64(fcl.stride)), fcl)
-                loaded.v[p] = widen(state.potentials[neuron])
-                if refractory:
-                    loaded.rc[p] = np.int32(state.countdowns[neuron])
-                if counts_decide:
-                    loaded.cc[p] = np.int32(state.counts[neuron])
+                record = record_of(neurons.parameters, neuron)
+                for word in range(words):
+                    loaded.record[p * words + word] = record[word]
+            fetch_neuron(neuron, p, neurons, network, loaded)
         stay()
 
     return cuda.jit(device=True)(fetch_early)  # type: ignore[no-any-return]

@@ -61,6 +61,32 @@ def _without_record() -> Callable[..., Any]:
     return cuda.jit(device=True)(without_record)  # type: ignore[no-any-return]
 
 
+def make_kept_record(variant: Variant, kept: bool) -> Callable[..., Any]:
+    """``kept_record(p, words)``: the ``p``-th record of the ``words`` loaded ahead, or what stands for none."""
+    _, nothing = make_record(variant)
+    many = variant.record.words
+
+    def none(p: int, words: Ids) -> Any:
+        return nothing
+
+    def one(p: int, words: Ids) -> Any:
+        return (words[p],)
+
+    def two(p: int, words: Ids) -> Any:
+        return words[2 * p], words[2 * p + 1]
+
+    def four(p: int, words: Ids) -> Any:
+        return words[4 * p], words[4 * p + 1], words[4 * p + 2], words[4 * p + 3]
+
+    four = cuda.jit(device=True)(four)
+
+    def eight(p: int, words: Ids) -> Any:
+        return four(2 * p, words) + four(2 * p + 1, words)
+
+    made = {1: one, 2: two, 4: four, 8: eight}[many] if kept else none
+    return made if made is four else cuda.jit(device=True)(made)
+
+
 def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
     """``value(record, parameter, neuron)``: parameter ``name``, from the record where it lies there."""
     if name not in variant.record.places:

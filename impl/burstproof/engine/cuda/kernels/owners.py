@@ -385,7 +385,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         rate, leak = cuda.local.array(kept, np.float32), cuda.local.array(kept, np.float32)
         traits = Traits(cuda.local.array(kept, np.uint32), rate, leak)
         marks, decays = cuda.local.array(kept, np.uint32), cuda.local.array(kept, np.float32)
-        loaded = Loaded(words, words, v, rc, cc, marks, decays, traits)
+        loaded = Loaded(words, words, v, rc, cc, marks, decays, traits, marks)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         empty(own)

@@ -73,7 +73,7 @@ class ShardVariant:
 
     @property
     def eager(self) -> bool:
-        """Whether a block loads before it knows its slot: where a burst waits for loads, and is one chunk a block."""
+        """Whether a block loads all before it knows its slot: few neurons' bursts wait for loads; a chunk a block."""
         rings = self.variant.rings or self.variant.recalled
         return self.alone and not (self.strides or self.early or rings)
 
@@ -97,14 +97,16 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks: wide words leave no registers, but to owners."""
+        """Whether that state includes marks: wide words leave no registers, but to owners and with few neurons."""
         variant = self.variant
-        return self.ahead and ((variant.queues is None and variant.word.bits <= 32) or self._owns_plain_neurons)
+        narrow = variant.queues is None and variant.word.bits <= 32
+        return self.eager or (self.ahead and (narrow or self._owns_plain_neurons))
 
     @property
     def leaks_ahead(self) -> bool:
         """Whether it includes what is left of a potential in a burst."""
-        return self._owns_plain_neurons and self.variant.features.decays and "decays" not in self.uniform
+        ahead = self.eager or self._owns_plain_neurons
+        return ahead and self.variant.features.decays and "decays" not in self.uniform
 
     @property
     def records_ahead(self) -> bool:
@@ -126,7 +128,7 @@ class ShardVariant:
         if self.merged and self.queues is not None:
             return _ALL_REGISTERS // self.threads
         alone = self.alone and not self.strides
-        full = self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
+        full = self.ahead and self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
         if alone and self.extras.by_neuron and self.per_thread == 1:
             return _FEW_REGISTERS if full and not self.words_ahead else _REGISTERS
         waits = full and self.words_ahead and self.variant.word.marked and not self.extras

@@ -41,7 +41,9 @@ def sized(
     """
     skipped = {*PARAMETERS} - sizes.uniform - ALWAYS_READ
     sleepy = variant.features.excitabilities and bool(skipped) and sizes.neurons > _FEW_NEURONS
-    variant = replace(variant, uniform=sizes.uniform, narrow=sizes.narrow - sizes.uniform, may_sleep=sleepy)
+    together = variant.fused is not None and sizes.neurons <= _FEW_NEURONS
+    variant = replace(variant, uniform=sizes.uniform, narrow=sizes.narrow - sizes.uniform)
+    variant = replace(variant, may_sleep=sleepy, together=together)
     variant = replace(variant, target_bits=0, palette=False)
     variant = without_queues(replace(variant, calendar=0, calendar_bits=0, calendar_tiles=0))
     if variant.fused is None:

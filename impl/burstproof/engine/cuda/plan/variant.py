@@ -159,6 +159,8 @@ class Variant:
     may_sleep : bool
         Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
         the cache.
+    together : bool
+        Neurons have records, though none sleeps: in bursts of few neurons a column more is a load more to wait for.
     uniform : frozenset of str
         Parameters (``plan.columns.PARAMETERS``) that are unused, or one value for all neurons.
     narrow : frozenset of str
@@ -207,6 +209,7 @@ class Variant:
     target_bits: int = 0
     palette: bool = False
     may_sleep: bool = False
+    together: bool = False
     uniform: frozenset[str] = frozenset()
     narrow: frozenset[str] = frozenset()
     extras: ExtrasKey = NO_KEY
@@ -244,7 +247,8 @@ class Variant:
     @property
     def record(self) -> Record:
         """Parameters of a neuron that lie together."""
-        return record_of(self.uniform, self.narrow) if self.sleeps else NO_RECORD
+        recorded = self.sleeps or (self.together and not self.extras.replays)
+        return record_of(self.uniform, self.narrow) if recorded else NO_RECORD
 
     @property
     def tables(self) -> bool:
