@@ -329,7 +329,9 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
     if variant.palette:
         device.write("palette", _palette(spec, shard.packed.fixed_point).astype(variant.contribution))
     stream = runtime.stream()
-    buffers = {name: device.buffer(name) for name in Rows._fields} | {"row_counts": part.row_counts}
+    numbers = numbers_of(shard.packed) | _drawn(spec, part.ids, part.count)
+    buffers = {name: device.buffer(name) for name in Rows._fields if name not in numbers}
+    buffers |= {"row_counts": part.row_counts}
     if words and strategy is not None:
         kernel = fill_padded_kernel(spec, words, strategy)
         following = runtime.allocate([BufferSpec("following", 1, np.dtype(np.uint32))])["following"]
@@ -339,7 +341,7 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
         kernel = fill_kernel(spec, variant, strategy)
         if strategy is not None:
             _scan(runtime, part.row_counts, buffers["offsets"])
-    values = Values(runtime, buffers, 0, numbers_of(shard.packed) | _drawn(spec, part.ids, part.count))
+    values = Values(runtime, buffers, 0, numbers)
     Kernels(runtime, variant, (kernel,)).call("fill", _grid(runtime), BLOCK, values).queue(stream)
     stream.synchronize()
 

@@ -97,15 +97,13 @@ class ShardVariant:
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks: wide words leave no registers, but to owners and with few neurons."""
-        variant = self.variant
-        narrow = variant.queues is None and variant.word.bits <= 32
-        return self.eager or (self.ahead and (narrow or self._owns_plain_neurons))
+        """Whether that state includes marks: owners of neurons with features have no registers for them."""
+        return self.eager or (self.ahead and (self.queues is None or not self.extras))
 
     @property
     def leaks_ahead(self) -> bool:
         """Whether it includes what is left of a potential in a burst."""
-        ahead = self.eager or self._owns_plain_neurons
+        ahead = self.marks_ahead and not self.extras
         return ahead and self.variant.features.decays and "decays" not in self.uniform
 
     @property
