@@ -85,7 +85,7 @@ def test_what_needs_many_tiles_has_queues_per_owner_or_lists_that_are_read_again
     [
         (Word(32, mark_bits=8), NO_KEY, 2, 32),
         (Word(32), NO_KEY, 2, None),
-        (Word(64, mark_bits=8), NO_KEY, 1, None),
+        (Word(64, mark_bits=8), NO_KEY, 1, 32),
         (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 1, 40),
         (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 2, None),
     ],

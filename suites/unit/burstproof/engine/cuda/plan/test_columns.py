@@ -51,9 +51,11 @@ def packed_of(made: Network) -> Packed:
 def test_a_column_takes_8_bits_where_no_value_can_ever_exceed_255(columns: dict[str, object], wide: set[str]) -> None:
     packed = packed_of(ring(**columns))
     specs = {spec.name: spec for spec in packed.buffers if spec.count >= NEURONS}
-    found = {name for name in specs if name in KEPT and specs[name].dtype == np.uint16}
+    places = packed.variant.record.places
+    found = {name for name in specs.keys() & KEPT if specs[name].dtype == np.uint16}
+    found |= {name for name in places.keys() & KEPT if places[name].bits == 16}
     assert found == wide
-    assert packed.variant.narrow >= specs.keys() & KEPT - wide
+    assert packed.variant.narrow >= (specs.keys() | places.keys()) & KEPT - wide
 
 
 KEPT = {"refractory_periods", "consecutive_fire_limits", "snooze_periods", "countdowns", "counts"}
