@@ -96,6 +96,11 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
         kept, word = loaded.traits, loaded.word[p]
+        amount, force = zero, np.uint8(0)
+        if stimulable and moment.stimulated != 0:  # on their way while the word is waited for
+            force = outside.forced[neuron]
+            if apart:
+                amount = outside.outside[neuron]
         traits = Traits(none, silent, silent)
         if featured and traits_ahead:
             traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
@@ -108,18 +113,14 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
             clear(cell, fcl)
             if not marked and not apart and arrived == marker:
                 arrived = zero
-        is_forced = False
-        if stimulable and moment.stimulated != 0:
-            if apart:
-                amount = outside.outside[neuron]
-                if amount != zero:
-                    outside.outside[neuron] = zero
-                    is_candidate = True
-                    if amount != marker:
-                        arrived = number(arrived + amount)
-            is_forced = outside.forced[neuron] != 0
-            if is_forced:
-                outside.forced[neuron] = np.uint8(0)
+        if stimulable and apart and amount != zero:
+            outside.outside[neuron] = zero
+            is_candidate = True
+            if amount != marker:
+                arrived = number(arrived + amount)
+        is_forced = force != 0
+        if is_forced:
+            outside.forced[neuron] = np.uint8(0)
         in_train = trains and (kind & inside) != none
         if powered and np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
