@@ -471,13 +471,21 @@ def check_neurons_that_sleep() -> list[str]:
 
 
 def check_long_rows() -> list[str]:
-    """Sources with more targets than a warp sends at a time, beside short ones."""
+    """Sources with more targets than a warp sends at a time, beside short ones; also in a burst done once more."""
     rng = np.random.default_rng(5)
     sources = np.repeat(np.arange(6), [1500, 0, 1025, 1024, 5, 1100])
     weights = rng.integers(1, 4, len(sources))
     neurons = NeuronTable.build(50, thresholds=9000.0)
     network = Network(neurons, SynapseTable.build(sources, rng.integers(0, 50, len(sources)), weights=weights))
-    return runs_differ(network, EngineOptions(), 5, {1: Stimulus(forced=np.arange(6, dtype=np.uint32))})
+    plan = {1: Stimulus(forced=np.arange(6, dtype=np.uint32))}
+    problems = runs_differ(network, EngineOptions(), 5, plan)
+    reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
+    start = reference.state()
+    for again in (plan, {1: Stimulus(forced=np.array([4], np.uint32))}, {}):
+        reference.restore(start), engine.restore(start)
+        problems += recordings_differ(reference.run(3, again), engine.run(3, again))
+        problems += reference.state().differences(engine.state())
+    return problems
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState
 
 _COUNTERS = {"tallies", "span_counts", "progress", "recalled_counts", "calendar_counts", "calendar_spares"}
-_COUNTERS |= {"queue_lengths", "queue_spills", "bucket_counts"}
-"""Buffers that count within a burst; they start at 0."""
+_COUNTERS |= {"queue_lengths", "queue_spills", "bucket_counts", "pieces"}
+"""Buffers that count within a burst, and what says of which burst it is; they start at 0."""
 
 Floats = npt.NDArray[np.float32]
 

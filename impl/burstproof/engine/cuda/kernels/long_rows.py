@@ -145,7 +145,8 @@ def _make_next_piece() -> Callable[..., Any]:
         while True:
             whose, where = np.uint64(glance(chunks.pieces, at)), np.uint64(glance(chunks.pieces, at + 1))
             done = np.uint64(glance(chunks.progress, count + noted))
-            if item < room and np.uint32(whose & low) == burst and np.uint64(where >> shift) == mine:
+            is_there = np.uint32(whose & low) == burst and np.uint64(where >> shift) == mine and where != nothing
+            if item < room and is_there:
                 return whose, where
             if np.uint32(done >> half) == items and item >= np.uint32(done & low):
                 return nothing, nothing
