@@ -1,9 +1,10 @@
 """One burst in one kernel: a block does the dynamics of a chunk of neurons, and at once the rows of those that fired.
 
 The FCL has a slot more than the largest delay, so that no contribution of a burst can reach the slot that the burst
-consumes: dynamics and propagation of different blocks need no order, and none waits for another. No fence is used
-anywhere: it would turn the reductions into atomics that read back. What the burst counted is left to the next kernel
-of the batch (``kernels.steer``). Where the device can, that kernel's blocks come up while this one's last ones run.
+consumes: dynamics and propagation of different blocks need no order, and none waits for another, except for those that
+help with long rows (``kernels.long_rows``) and have no chunk. No fence is used anywhere: it would turn the reductions
+into atomics that read back. What the burst counted is left to the next kernel of the batch (``kernels.steer``). Where
+the device can, that kernel's blocks come up while this one's last ones run.
 
 Between shards that have a device each, a block also sends its chunk's packet to all shards (``kernels.packet``), then
 takes the packets of a chunk from the others: the same chunk, or where there are many one that is ``lag`` chunks behind
@@ -33,6 +34,7 @@ from burstproof.engine.cuda.args import (
     Rows,
     Steering,
     Turn,
+    Words,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
 from burstproof.engine.cuda.kernels.calendar import make_deliver_due
@@ -51,7 +53,7 @@ from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_chunk, make_fetch_early, make_fetch_elsewhere
 from burstproof.engine.cuda.kernels.identity import make_id_of
 from burstproof.engine.cuda.kernels.link import make_link
-from burstproof.engine.cuda.kernels.long_rows import make_clear_progress, make_help
+from burstproof.engine.cuda.kernels.long_rows import make_help
 from burstproof.engine.cuda.kernels.modulators import make_clear_drives
 from burstproof.engine.cuda.kernels.packet import make_publish, make_take_row
 from burstproof.engine.cuda.kernels.steer import make_agree, make_enter, make_halt, make_log_start, make_steer
@@ -85,6 +87,19 @@ def make_following_item(strides: bool) -> Callable[..., Any]:
 
     following = next_of_all if SIMULATED else next_of_block if strides else none
     return cuda.jit(device=True)(following)  # type: ignore[no-any-return]
+
+
+def make_keep_routes() -> Callable[..., Any]:
+    """``keep_routes(exchange, thread, sinks, boxes)``: the ways to all mailboxes, into shared memory."""
+    keep = make_link().keep
+
+    def keep_routes(exchange: Exchange, thread: np.uint32, sinks: Words, boxes: Words) -> None:
+        if thread < np.uint32(exchange.inboxes.size):
+            keep(exchange.inboxes, thread, boxes)
+        if thread < np.uint32(exchange.sinks.size):
+            keep(exchange.sinks, thread, sinks)
+
+    return cuda.jit(device=True)(keep_routes)  # type: ignore[no-any-return]
 
 
 def make_end_exchange() -> Callable[..., Any]:
@@ -139,7 +154,7 @@ def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable
 
 def _of_an_exchange(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
     """What a block does for other shards: keep the ways to them, publish its packets, take in theirs."""
-    return make_link().keep, make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
+    return make_keep_routes(), make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
 
 
 def _of_a_turn(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
@@ -160,13 +175,12 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
     fetch_early, fetch_ahead, fetch_chunk = _of_a_fetch(shard, threads)
     consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
-    keep_route, publish, take_row = _of_an_exchange(shard, threads, share)
+    keep_routes, publish, take_row = _of_an_exchange(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
     deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
-    clear_progress, record_words = make_clear_progress(), max(1, per_thread * variant.record.words)
-    homeostats, long_rows, list_room = variant.extras.homeostats, variant.long_rows, 2 * chunk
+    record_words, list_room, homeostats = max(1, per_thread * shard.record.words), 2 * chunk, shard.extras.homeostats
     header, packet, one = np.uint64(HEADER_WORDS), np.uint64(packet_words(chunk)), np.uint32(1)
 
     def burst(
@@ -202,10 +216,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
-            if thread < np.uint32(exchange.inboxes.size):
-                keep_route(exchange.inboxes, thread, boxes)
-            if thread < np.uint32(exchange.sinks.size):
-                keep_route(exchange.sinks, thread, sinks)
+            keep_routes(exchange, thread, sinks, boxes)
             own_items, lag = exchange.chunks, exchange.lag
             items = np.uint32(own_items + lag)
         else:
@@ -219,8 +230,6 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             if cuda.grid(1) == 0 and not exchanges:
                 halt(steering, turn)
             return
-        if long_rows and cuda.grid(1) == 0:
-            clear_progress(np.uint32(burst_number + one), chunks)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         lists = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:

@@ -103,18 +103,20 @@ def _make_opened(variant: Variant) -> Callable[..., Any]:
 def make_help(shard: ShardVariant) -> Callable[..., Any]:
     """``help_out(burst, slot, items, rows, chunks, fcl)``: pieces until all are sent, by a block behind all chunks.
 
-    All threads of a block call it. It does nothing where no row is long, or in a block that has had a chunk.
+    All threads of a block call it. It does nothing where no row is long, or in a block that has had a chunk. The first
+    block clears the progress of the next burst.
     """
     next_piece, send_opened, one = _make_next_piece(), _make_opened(shard.variant), np.uint32(1)
+    clear_progress = make_clear_progress()
 
     def help_out(burst: np.uint32, slot: np.uint32, items: np.uint32, rows: Rows, chunks: Chunks, fcl: Fcl) -> None:
         found = cuda.shared.array(2, np.uint64)
         item, step = np.uint32(0), one
         if not SIMULATED:
             item, step = np.uint32(cuda.blockIdx.x) - items - one, np.uint32(cuda.gridDim.x) - items - one
-        if not SIMULATED and np.uint32(cuda.blockIdx.x) <= items:
-            return
-        going = True
+        if cuda.grid(1) == 0:
+            clear_progress(np.uint32(burst + one), chunks)
+        going = SIMULATED or np.uint32(cuda.blockIdx.x) > items
         while going:
             if cuda.threadIdx.x == 0:
                 found[0], found[1] = next_piece(item, burst, items, chunks)
