@@ -107,6 +107,11 @@ class ShardVariant:
         return ahead and self.variant.features.decays and "decays" not in self.uniform
 
     @property
+    def stimulus_soon(self) -> bool:
+        """Whether a neuron's stimulus is loaded while what arrived is waited for, not after it."""
+        return self.eager or (self.ahead and not self.apart)
+
+    @property
     def records_ahead(self) -> bool:
         """Whether owners know, a neuron ahead, which records its burst needs: where most candidates sleep."""
         return self._owns_plain_neurons and self.marks_ahead and self.variant.sleeps and self.record.tells_sleepers
