@@ -112,8 +112,10 @@ SHARDED_MIXES = (
     "plastic, windows 3 and 2, delays to 4, mp-driven",
     "beta batch path",
     "clamped contributions",
+    "neither draws nor limits",
 )
-"""One for each way in which shards send: in one kernel, with packed sums, after collecting, counted ahead, clamped."""
+"""One for each way in which shards send: in one kernel, with packed sums, after collecting, counted ahead, clamped; and
+one of neurons whose records no count decides to read."""
 
 
 def _name(way: Way) -> str:

@@ -20,7 +20,7 @@ from suites.support.parity.builder import CreateEngine
 from suites.support.parity.mixed import MIXES, Mix, mixed_network, mixed_options, mixed_plan
 from suites.support.parity.recordings import recording
 
-STAYING = ("integers, all excitatory", "fractions, delays to 7")
+STAYING = ("integers, all excitatory", "fractions, delays to 7", "neither draws nor limits")
 """Mixes whose bursts are one kernel, which then stays on the device."""
 _STEPS = 9
 

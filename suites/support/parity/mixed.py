@@ -25,7 +25,10 @@ HUGE_WEIGHT = 1e13
 
 @dataclass(frozen=True)
 class Mix:
-    """What goes into a mixed network; the name is the id of its case."""
+    """What goes into a mixed network; the name is the id of its case.
+
+    ``plain`` neurons draw nothing and may fire as often as they can.
+    """
 
     name: str
     seed: int
@@ -44,6 +47,7 @@ class Mix:
     clamps: bool = False
     negative: bool = False
     full_counts: bool = False
+    plain: bool = False
     precision: Precision = Precision.FP32
 
 
@@ -81,6 +85,8 @@ MIXES = (
     Mix("clamped contributions", 15, mp_driven=True, clamps=True),
     Mix("negative weights, counts near 65535", 16, negative=True, full_counts=True),
     Mix("negative integers, plastic, windows 2 and 1", 17, integers=True, flags=False, negative=True, windows=(2, 1)),
+    Mix("neither draws nor limits", 18, plain=True),
+    Mix("neither draws nor limits, delays to 3", 19, plain=True, largest_delay=3),
 )
 
 
@@ -109,6 +115,9 @@ def mixed_network(mix: Mix) -> Network:
         snooze_periods=rng.choice([0, 0, 3, 70], count),
         mp_charge_accumulation=rng.random(count) < 0.6,
     )
+    if mix.plain:
+        certain, unlimited = np.ones(count, np.float32), np.zeros(count, np.uint16)
+        neurons = replace(neurons, excitabilities=certain, consecutive_fire_limits=unlimited)
     least = -2 if mix.negative else 0
     weights = least + (rng.integers(0, 6, links) if mix.integers else rng.random(links) * 3)
     if mix.clamps:

@@ -83,10 +83,10 @@ def engine_of(course: Course, partition: Partition, filled: Prefilled, timeout_s
 
 
 def check_burst_in_one_kernel() -> list[str]:
-    """A shard on a device of its own, burst by burst: delays, packed sums."""
-    problems = compare_mix(
-        cut_mix("fractions, delays to 7"), lambda network, options: sharded(network, options, 1, "contiguous")
-    )
+    """A shard on a device of its own, burst by burst: delays, records that no count decides to read, packed sums."""
+    problems = list[str]()
+    for name in ("fractions, delays to 7", "neither draws nor limits"):
+        problems += compare_mix(cut_mix(name), lambda network, options: sharded(network, options, 1, "contiguous"))
     packed = CudaOptions(sum_bits=8)
     return problems + compare_mix(
         cut_mix("integers, all excitatory"),

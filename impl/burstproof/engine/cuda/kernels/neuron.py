@@ -230,6 +230,8 @@ def make_neuron(
                 record = record_of(parameters, neuron)
                 if fire_limits:
                     limit = np.int32(fire_limit_of(record, parameters.consecutive_fire_limits, neuron))
+        elif recorded and is_candidate:
+            record = record_of(parameters, neuron)
         if refractory and rc > 0:
             if (is_candidate or ticks) and not is_forced:
                 new_rc, new_cc = tick(rc, cc, limit)
