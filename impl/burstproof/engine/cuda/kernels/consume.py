@@ -81,7 +81,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
     able, inside, driving, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
-    silent, soon = np.float32(0), shard.stimulus_soon
+    silent = np.float32(0)
 
     def consume(
         neuron: np.uint32,
@@ -96,11 +96,6 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
         kept, word = loaded.traits, loaded.word[p]
-        ahead_amount, ahead_force = zero, np.uint8(0)
-        if soon and stimulable and moment.stimulated != 0:
-            ahead_force = outside.forced[neuron]
-            if apart:
-                ahead_amount = outside.outside[neuron]
         traits = Traits(none, silent, silent)
         if featured and traits_ahead:
             traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
@@ -116,13 +111,13 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
         is_forced = False
         if stimulable and moment.stimulated != 0:
             if apart:
-                amount = ahead_amount if soon else outside.outside[neuron]
+                amount = outside.outside[neuron]
                 if amount != zero:
                     outside.outside[neuron] = zero
                     is_candidate = True
                     if amount != marker:
                         arrived = number(arrived + amount)
-            is_forced = (ahead_force if soon else outside.forced[neuron]) != 0
+            is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
         in_train = trains and (kind & inside) != none

@@ -102,14 +102,9 @@ class ShardVariant:
 
     @property
     def leaks_ahead(self) -> bool:
-        """Whether it includes what is left of a potential in a burst."""
-        ahead = self.marks_ahead and not self.extras
+        """Whether it includes what is left of a potential in a burst: with tiles there are no registers for it."""
+        ahead = self.marks_ahead and not (self.extras or self.variant.tiles)
         return ahead and self.variant.features.decays and "decays" not in self.uniform
-
-    @property
-    def stimulus_soon(self) -> bool:
-        """Whether a neuron's stimulus is loaded while what arrived is waited for, not after it."""
-        return self.eager or (self.ahead and not self.apart)
 
     @property
     def records_ahead(self) -> bool:
