@@ -102,8 +102,8 @@ class ShardVariant:
 
     @property
     def leaks_ahead(self) -> bool:
-        """Whether it includes what is left of a potential in a burst: with tiles there are no registers for it."""
-        ahead = self.marks_ahead and not (self.extras or self.variant.tiles)
+        """Whether it includes what is left of a potential in a burst."""
+        ahead = self.marks_ahead and not self.extras
         return ahead and self.variant.features.decays and "decays" not in self.uniform
 
     @property
