@@ -60,6 +60,7 @@ ONLY_ON_GPU = {
     "relay._on_device.add": _LINK,
     "relay._on_device.assembled": _LINK,
     "relay._on_device.loading": _LINK,
+    "relay._on_device.pair": _LINK,
     "relay._on_device.reply": _LINK,
     "relay._on_device.storing": _LINK,
     "replies._make_scan.by_warp": _WARP,
