@@ -298,8 +298,8 @@ class Log(NamedTuple):
 class Chunks(NamedTuple):
     """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up.
 
-    ``pieces`` are those of long rows that fired, two words each (``kernels.long_rows``); ``progress`` is that of bursts
-    of even and of odd number: how many pieces there are, and 2^32 for each chunk whose rows are noted.
+    ``pieces`` are those of long rows that fired, two words each (``kernels.long_rows``); ``progress`` counts them and
+    the chunks whose rows are noted, of bursts of even and of odd number (``kernels.control``).
     """
 
     chunk_counts: Ids

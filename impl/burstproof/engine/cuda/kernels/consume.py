@@ -34,8 +34,10 @@ FOUND, PIECES = 3, 2
 
 
 class Fired(NamedTuple):
-    """What fired in a block's chunk, in shared memory; ``found``: how many did, how many were candidates, and
-    how many pieces of long rows there are."""
+    """What fired in a block's chunk, in shared memory.
+
+    ``found``: how many neurons did, how many were candidates, and how many pieces their long rows have.
+    """
 
     ids: Ids
     potentials: Floats

@@ -100,7 +100,7 @@ def _make_contribution_of(variant: Variant) -> Callable[..., Any]:
 def make_bounds(variant: Variant) -> Callable[..., Any]:
     """``bounds(source, rows)``: first entry of the row of ``source``, and the one after its last."""
     offset = variant.offset
-    equal_rows, length = variant.row_length > 0, offset(variant.row_length)
+    equally_long, length = variant.row_length > 0, offset(variant.row_length)
 
     def bounds_read(source: np.uint32, rows: Rows) -> Any:
         return offset(rows.offsets[source]), offset(rows.offsets[np.uint32(source + np.uint32(1))])
@@ -109,7 +109,7 @@ def make_bounds(variant: Variant) -> Callable[..., Any]:
         start = offset(offset(source) * length)
         return start, offset(start + length)
 
-    return cuda.jit(device=True)(bounds_computed if equal_rows else bounds_read)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(bounds_computed if equally_long else bounds_read)  # type: ignore[no-any-return]
 
 
 def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
