@@ -1,3 +1,0 @@
-cd $(dirname $0)/..; export PYTHONPATH=impl:.
-one() { timeout 150 ncu --clock-control none --set full --import-source no -k "regex:$3" -s $4 -c 1 -f -o /tmp/p_$1_$2_$3 python3 .gpu/prof.py $1 $2 > /tmp/log_$1_$2 2>&1; tail -2 /tmp/log_$1_$2; ncu -i /tmp/p_$1_$2_$3.ncu-rep --page details 2>/dev/null | grep -E "Duration|Registers Per|Achieved Occ|L2 Hit|DRAM Throughput|Mem Busy|Max Bandwidth|L1/TEX Hit|Executed Ipc|No Eligible|Theoretical Occ|Grid Size|Block Size|Elapsed Cycles|Issued Warp"; ncu -i /tmp/p_$1_$2_$3.ncu-rep --page source --csv > $OUT/$1_$2_$3.csv 2>/dev/null; ncu -i /tmp/p_$1_$2_$3.ncu-rep --page raw --csv > $OUT/raw_$1_$2_$3.csv 2>/dev/null; }
-"$@"
