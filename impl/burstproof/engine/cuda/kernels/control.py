@@ -34,8 +34,8 @@ TALLIES = 4
 """Numbers that count firings (upper 32 bits) and candidates (lower) of the fused bursts in turn."""
 
 PROGRESS_SIDE, NOTED = 16, 32
-"""Places in the progress, a cache line apart: 0 and the first count the places given to pieces of long rows in bursts of
-even and odd number; as far behind the second, chunks whose rows are noted (from bit 32 on) and their pieces."""
+"""Places in the progress, a cache line apart: 0 and the first count the places given to pieces of long rows, in bursts
+of even and odd number; as far behind the second, chunks whose rows are noted (from bit 32 on) and their pieces."""
 PROGRESS_LENGTH = 64
 
 COUNTS, LISTS, FRESH = 0, 1, 2
