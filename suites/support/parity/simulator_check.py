@@ -482,7 +482,8 @@ def check_long_rows() -> list[str]:
     reference, engine = ReferenceEngine.create(network), cuda_engine(network, EngineOptions())
     start = reference.state()
     for again in (plan, {1: Stimulus(forced=np.array([4], np.uint32))}, {}):
-        reference.restore(start), engine.restore(start)
+        reference.restore(start)
+        engine.restore(start)
         problems += recordings_differ(reference.run(3, again), engine.run(3, again))
         problems += reference.state().differences(engine.state())
     return problems

@@ -260,7 +260,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     cuda.syncthreads()
                 if item >= lag:
                     arrived = np.uint64(side + np.uint64(np.uint32(item - lag)) * packet)
-                    take_row(exchange, boxes, arrived, sequence, slot, burst_number, control, rows, chunks, fcl)
+                    take_row(exchange, boxes, arrived, sequence, slot, control, rows, fcl)
                 if lists and count > np.uint32(0):
                     cuda.syncthreads()
                     log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)

@@ -134,7 +134,7 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
         note_long(count, burst, fired, identity, rows, chunks)
         while sends and entry < count:
             source = np.uint32(id_of(fired.ids[entry], identity))
-            send(source, part, slot, burst, steering.control, rows, chunks, fcl)
+            send(source, part, slot, steering.control, rows, fcl)
             entry = np.uint32(entry + per_block)
         if has_calendar:
             put_off(count, slot, burst, fired.ids, steering, recall, rows, fcl)

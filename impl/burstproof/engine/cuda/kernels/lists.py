@@ -10,7 +10,7 @@ import numpy as np
 
 from burstproof.device.dependent_launch import make_let_next_start, make_wait_for_last
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Chunks, Exchange, Extras, Fcl, History, Ids, Log, Longs, Rows, Steering
+from burstproof.engine.cuda.args import Exchange, Extras, Fcl, History, Ids, Log, Longs, Rows, Steering
 from burstproof.engine.cuda.exchange.words import COUNT_WORD, FULL_BIT, HEADER_WORDS, MOST_SHARDS, SEQUENCE, WAITED
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, COUNT, HALTED, SLOT, START
 from burstproof.engine.cuda.kernels.link import make_link
@@ -89,7 +89,7 @@ def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     shares = np.uint32(share)
 
-    def send_lists(steering: Steering, exchange: Exchange, rows: Rows, chunks: Chunks, fcl: Fcl) -> None:
+    def send_lists(steering: Steering, exchange: Exchange, rows: Rows, fcl: Fcl) -> None:
         control, inboxes = steering.control, exchange.inboxes
         wait_for_last()
         slot, active, sequence = np.uint32(control[SLOT]), control[ACTIVE], np.uint32(exchange.link[SEQUENCE])
@@ -109,7 +109,7 @@ def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
             box, place = find(item, counts)
             at = np.uint64(first + np.uint64(place))
             source = wait(near(inboxes, routes), box, at, sequence, exchange)
-            send(source, part, slot, sequence, control, rows, chunks, fcl)
+            send(source, part, slot, control, rows, fcl)
             item = np.uint32(item + items)
 
     return send_lists

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Chunks, Exchange, Fcl, Identity, Ids, Longs, Rows, Words
+from burstproof.engine.cuda.args import Exchange, Fcl, Identity, Ids, Longs, Rows, Words
 from burstproof.engine.cuda.exchange.words import FAILED
 from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_failure, make_link
 from burstproof.engine.cuda.kernels.send import make_send
@@ -156,7 +156,7 @@ def make_source() -> Callable[..., Any]:
 
 
 def make_take_row(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
-    """``take_row(exchange, kept, at, sequence, slot, burst, control, rows, chunks, fcl)``, all threads of a block.
+    """``take_row(exchange, kept, at, sequence, slot, control, rows, fcl)``, all threads of a block.
 
     Takes the packets at word ``at`` from all other shards, and sends the rows of what fired in them.
     """
@@ -170,10 +170,8 @@ def make_take_row(shard: ShardVariant, threads: int, share: int) -> Callable[...
         at: np.uint64,
         sequence: np.uint32,
         slot: np.uint32,
-        burst: np.uint32,
         control: Longs,
         rows: Rows,
-        chunks: Chunks,
         fcl: Fcl,
     ) -> None:
         boxes, thread = np.uint32(exchange.inboxes.size), np.uint32(cuda.threadIdx.x)
@@ -192,7 +190,7 @@ def make_take_row(shard: ShardVariant, threads: int, share: int) -> Callable[...
                 entry = np.uint32(low + lane // shares)
                 source = source_of(exchange, kept, sender, at, sequence, entry, count, held)
                 if entry < count:
-                    send(np.uint32(source), part, slot, burst, control, rows, chunks, fcl)
+                    send(np.uint32(source), part, slot, control, rows, fcl)
                 low = np.uint32(low + teams * per_warp)
             box = np.uint32(box + warps)
 

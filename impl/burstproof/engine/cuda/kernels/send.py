@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Chunks, Fcl, Longs, Rows
+from burstproof.engine.cuda.args import Fcl, Longs, Rows
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.lines import make_send_over_link
 from burstproof.engine.cuda.kernels.padded import make_send_padded
@@ -17,7 +17,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
-    """``send(source, part, slot, burst, control, rows, chunks, fcl)``: what the row of ``source`` contributes.
+    """``send(source, part, slot, control, rows, fcl)``: what the row of ``source`` contributes.
 
     This is thread ``part`` of the ``share`` that send the row; ``slot`` is that of the burst. Where rows are
     long, those of more entries than a warp sends are left to others (``kernels.long_rows``).
@@ -32,16 +32,7 @@ def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
     else:
         send_row = make_send_row(variant, share)
 
-    def send(
-        source: np.uint32,
-        part: np.uint32,
-        slot: np.uint32,
-        burst: np.uint32,
-        control: Longs,
-        rows: Rows,
-        chunks: Chunks,
-        fcl: Fcl,
-    ) -> None:
+    def send(source: np.uint32, part: np.uint32, slot: np.uint32, control: Longs, rows: Rows, fcl: Fcl) -> None:
         length = zero
         if long_rows:
             length = np.uint32(rows.offsets[np.uint32(source + one)] - rows.offsets[source])

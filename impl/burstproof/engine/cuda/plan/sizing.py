@@ -24,7 +24,7 @@ _MOST_TILES = 5
 CALENDAR, ROOMY_CALENDAR, QUEUES, BUCKETS = "calendar", "roomy calendar", "queues", "buckets"
 """What a variant may be sized ``without``, where the device has no room for it."""
 _FEW_NEURONS = 200_000
-"""Up to here a burst waits for loads, not for sectors: those that depend on a draw come later."""
+"""Up to here a burst waits for loads, not for sectors: all parameters are loaded at once, before a draw decides."""
 
 
 def sized(
