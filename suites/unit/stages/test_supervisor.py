@@ -109,8 +109,10 @@ def test_nothing_survives_a_command_that_ignores_the_interrupt(tmp_path: Path) -
 
 def test_a_command_started_in_the_background_can_be_interrupted(tmp_path: Path) -> None:
     """A shell lets what it starts in the background ignore SIGINT; the command does not inherit that."""
-    source = "import pathlib, sys, time\npathlib.Path(sys.argv[1]).touch()\ntry:\n    time.sleep(600)\n"
-    source += "except KeyboardInterrupt:\n    pathlib.Path(sys.argv[1]).write_text('torn down')\n"
+    source = (  # told of within the try: the interrupt comes as soon as the note is there
+        "import pathlib, sys, time\nnote = pathlib.Path(sys.argv[1])\n"
+        "try:\n    note.touch()\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    note.write_text('torn down')\n"
+    )
     script = 'trap "" INT; exec "$@"'
     command = [sys.executable, "-I", "-S", supervisor.__file__, sys.executable, "-c", source, str(tmp_path / "note")]
     process = subprocess.Popen(["sh", "-c", script, "sh", *command], stdin=subprocess.PIPE)
