@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from burstproof.door import UsageParser, guarded
 from burstproof.errors import ExitCode, InputError
+from reports.git import ask_git
 from stages import signals
 
 STAGE = "stage6"
@@ -111,11 +111,11 @@ def _base(root: Path) -> str:
 
 
 def _git(root: Path, *words: str) -> str:
-    command = ["git", "--no-replace-objects", *words]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    done = ask_git(root, *words)
     if done.returncode:
-        raise InputError(f"git {words[0]}: {done.stderr.strip()}", where=str(root), cure="Name a commit with --base.")
-    return done.stdout.strip()
+        why = done.stderr.decode(errors="backslashreplace").strip()
+        raise InputError(f"git {words[0]}: {why}", where=str(root), cure="Name a commit with --base.")
+    return done.stdout.decode(errors="backslashreplace").strip()
 
 
 def _call(command: Sequence[str], folder: Path) -> int:

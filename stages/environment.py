@@ -16,13 +16,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
 
+from reports.git import ask_git
 from reports.values.record import Environment
 
 _HERE = Path(__file__).resolve().parents[1]
 _CHANGES_NAMED = 10
 _GIT_S = 30.0
-_LOOK = ("core.fsmonitor=false", "core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default")
-"""Settings of git: it looks at every file, whatever those of the checkout save it."""
 _MODULES = (".py", ".pyc", ".so", ".pyd")
 _PREFIXES = ("BURSTPROOF_", "PYTHON", "LD_", "CUDA_", "NUMBA_", "OMP_", "CUPY_", "NCCL_", "NVIDIA_VISIBLE_DEVICES")
 IGNORED = (
@@ -204,19 +203,8 @@ def _no_answer(asked: str) -> str:
 
 def _git(root: Path, *args: str) -> str | None:
     """Return what git says of ``root``, whatever repository its variables name; ``None`` where it has no answer."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        said = subprocess.run(
-            ["git", "--no-replace-objects", *(word for setting in _LOOK for word in ("-c", setting)), *args],
-            cwd=root,
-            env=own,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="backslashreplace",
-            timeout=_GIT_S,
-            check=False,
-        )
+        said = ask_git(root, *args, timeout_s=_GIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.rstrip() if said.returncode == 0 else None
+    return said.stdout.decode(errors="backslashreplace").rstrip() if said.returncode == 0 else None

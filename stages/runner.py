@@ -123,6 +123,13 @@ class Runner:
         lines = [read_lines(self.folder.files(stage).results) for stage in stopped]
         return any(found.closed and not found.unfinished for found in lines)
 
+    def unmatched(self) -> tuple[str, ...]:
+        """Texts of ``first`` that the name of no case contains; none while a stage has not been collected."""
+        files = [self.folder.files(stage.name) for stage in self._planned(self.folder.read_plan())]
+        found = [read_collection(one.collected) for one in files]
+        names = [case for one in found if one is not None for case in one.collected]
+        return () if None in found else tuple(text for text in self.first if not any(text in name for name in names))
+
     def _written(self, asked: RunPlan, machine: FoundMachine) -> RunRecord:
         record = self._record(asked, machine)
         return write_run(self.folder.path, record, join_evidence(self.folder, record.stages))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import tomllib
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from burstproof.errors import InputError, shortened
 from hardware.nvml_codes import THROTTLING, ClockReason, clock_reason_words
+from reports.git import ask_git
 from reports.judge.bases import settled
 from reports.judge.judging import targets_sha256
 from reports.judge.targets import Status, Target, load_targets, parse_targets
@@ -171,10 +171,8 @@ def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | N
         return None, "there is no commit whose targets it could have been judged with"
     if not _DIGEST.fullmatch(commit):
         return None, f"its commit is {shortened(commit)!r}, no full digest of git: 40 or 64 digits of 0-9 and a-f"
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        words = ["git", "--no-replace-objects", "show", "--end-of-options", f"{commit}:{_TARGETS}", "--"]
-        said = subprocess.run(words, cwd=checkout, env=own, capture_output=True, timeout=30, check=False)
+        said = ask_git(checkout, "show", "--end-of-options", f"{commit}:{_TARGETS}", "--", timeout_s=30.0)
         if said.returncode == 0:
             return parse_targets(tomllib.loads(said.stdout.decode()), f"{commit[:12]}:{_TARGETS}"), ""
         why = said.stderr.decode(errors="replace").strip()

@@ -229,6 +229,19 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
     assert run((root, plan), "--resume", str(folder))[2].invocations == record.invocations
 
 
+def test_a_text_of_first_that_no_case_has_in_its_name_is_named(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever has one sitting on a lent GPU would wait for cases that do not come first."""
+    cases = "def test_small(): pass\ndef test_large(): pass\n"
+    code, _, _ = run(checkout(COUNTED + cases), "--first", "large", "--first", "larger")
+    assert code == ExitCode.PASS
+    said = capsys.readouterr().out
+    assert [line for line in said.splitlines() if "--first" in line] == [
+        "--first larger: no case has this in its name."
+    ]
+
+
 def test_a_time_limit_that_no_case_ends_within_says_so(checkout: Checkout) -> None:
     """A script that goes on for as long as the exit code is 75 would never end."""
     code, _, record = run(checkout(COUNTED + "def test_a(): pass\n"), "--time-limit", "0.1")
