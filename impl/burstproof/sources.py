@@ -261,10 +261,12 @@ def save(network: Network, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     InputError
-        Another extension.
+        Another extension, or something else than a network.
     NetworkFileError
         The file cannot be written, or cannot hold a value.
     """
+    if not isinstance(network, Network):
+        raise InputError("not a network", where="network", got=network, cure="Pass a bp.Network")
     file = Path(path)
     write_network(file, kind_to_write(file, "path"), network)
 

@@ -709,6 +709,8 @@ def test_networks_come_from_files_and_go_to_files(tmp_path: Path) -> None:
         bp.grow(tmp_path / "x.bpnet")
     with pytest.raises(InputError, match="genome"):
         bp.save(grown, tmp_path / "x.json")
+    with pytest.raises(InputError, match="not a network"):
+        bp.save(genome, tmp_path / "x.bpnet")  # type: ignore[arg-type]
     with pytest.raises(NetworkError, match="thresholds"):
         bp.synthetic(100, 2, thresholds=2.0)
 
