@@ -104,6 +104,15 @@ def test_performance_is_on_the_first_screen(browser: Browser, pages: dict[str, P
     assert "3.2× the best other" in str(browser.evaluate("document.querySelector('.tiles').innerText"))
 
 
+def test_a_phone_begins_with_the_verdict_whether_it_was_right_and_how_fast(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    browser.open(pages["report"], PHONE, 844)
+    bottoms = browser.evaluate("[...document.querySelectorAll('.tiles li')].map(e => e.getBoundingClientRect().bottom)")
+    assert isinstance(bottoms, list)
+    assert sum(bottom <= 844 for bottom in bottoms) >= 2
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_phone_shows_it_without_scrolling_sideways(page: str, browser: Browser, pages: dict[str, Path]) -> None:
     browser.open(pages[page], PHONE, 844)
