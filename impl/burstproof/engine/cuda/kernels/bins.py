@@ -1,4 +1,4 @@
-"""Bins in shared memory, one for each owner: entries go in by the window, and leave in whole lines for the queues."""
+"""Bins in shared memory, one per owner: filled a window of entries at a time, flushed to the queues in whole lines."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ import numpy as np
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Ids, Queues
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_told, make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_split_entry, make_unpack_entry
 from burstproof.engine.cuda.kernels.warp import ALL
 from burstproof.engine.cuda.kernels.windows import entries_per_thread
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
 _LINE = 32
-"""Entries of a bin that are written together, at most."""
+"""Largest granularity of a flush, in entries."""
 _FEWEST_LANES = 8
-"""Lanes that write a bin, at least: four bytes of each make a sector."""
+"""Fewest lanes that flush a bin: with four bytes each they write a sector."""
 _MOST_AT_ONCE = 12
-"""Entries of a bin that a thread writes to a queue without a loop, at most."""
+"""Most entries of a bin that a thread writes in an unrolled loop."""
 _SLACK, _LITTLE_SLACK, _LARGE_BIN = 4, 1, 128
-"""A bin is emptied once its free room is below a window's mean share and so many standard deviations: the first for
-bins of more than ``_LARGE_BIN`` entries; the second for smaller ones, which else would be emptied half full."""
+"""Bins are flushed once one has less room than its mean share of a window plus so many standard deviations: the first
+number for bins of more than ``_LARGE_BIN`` entries, the second for smaller bins, which would else leave half full."""
 
 
 def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool) -> Callable[..., Any]:
-    """``put(pending, owned, values, counts, bins)`` -> (those that found no room, whether a bin is nearly full).
+    """``put(pending, words, values, counts, bins)`` -> (bit mask of entries left over, 1 if a bin is nearly full).
 
-    Entry i of a thread goes into the bin of its owner if bit i of ``pending`` is set. With ``every``, all entries go;
-    all bits of ``pending`` must be set then. All places are asked for before the first is used.
+    Adds a thread's entry i to the bin of its owner if bit i of ``pending`` is set; entries that find no room are left
+    over. The version for ``every`` entry skips this test, so all bits must be set. A thread reserves all its places
+    before it uses the first.
     """
     per_thread, span, room = entries_per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
     mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
     slack = _SLACK if queues.bin_room > _LARGE_BIN else _LITTLE_SLACK
     brim = np.uint32(max(unit_of(queues), int(queues.bin_room - mean - slack * mean**0.5)))
-    told = make_told(variant)
+    split_entry = make_split_entry(variant)
 
-    def put(pending: np.uint32, owned: Any, values: Any, counts: Ids, bins: Any) -> Any:
+    def put(pending: np.uint32, words: Any, values: Any, counts: Ids, bins: Any) -> Any:
         owners, places = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
         for i in range(per_thread):
-            target, _ = told(owned[i], values[i])
+            target, _ = split_entry(words[i], values[i])
             owners[i], places[i] = np.uint32(target // span), zero
             if every or np.uint32(pending & np.uint32(one << np.uint32(i))) != zero:
                 places[i] = cuda.atomic.add(counts, owners[i], one)
         crowded = np.int32(0)
         for i in range(per_thread):
-            target, amount = told(owned[i], values[i])
+            target, amount = split_entry(words[i], values[i])
             at, entry = np.uint32(owners[i] * room + places[i]), pack(np.uint32(target - owners[i] * span), amount)
             bit = np.uint32(one << np.uint32(i))
             if places[i] >= brim:
@@ -69,18 +70,18 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool
 
 
 def unit_of(queues: OwnerQueues) -> int:
-    """Entries of a bin that are written together: the rest waits for more."""
+    """Granularity of a flush, in entries: a bin keeps what exceeds a multiple of it until more arrive."""
     unit = _LINE
     while unit > 1 and 2 * unit > queues.bin_room:
         unit //= 2
     return unit
 
 
-def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``empty_bins(unit, counts, bins, queue, fcl)``: multiples of ``unit`` entries of each bin into its queue.
+def make_flush_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``flush_bins(unit, counts, bins, queue, fcl)``: append a multiple of ``unit`` entries of each bin to its queue.
 
-    All threads of the block call it, between barriers. A warp reserves places for the bins of as many owners at once as
-    it has lanes, and writes as many of those that are full enough at a time as it has lanes for a ``unit_of`` each.
+    All threads of the block call it, between barriers. Each lane of a warp reserves queue room for one bin. The warp
+    then writes the bins that have enough entries, several at a time: a team of lanes takes one bin.
     """
     owners, span, room = np.uint32(queues.owners), np.uint32(queues.span), np.uint32(queues.bin_room)
     deliver, unpack = make_deliver(variant), make_unpack_entry(variant, queues)
@@ -92,7 +93,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     at_once, wide_room = turns <= _MOST_AT_ONCE, np.uint64(queues.bin_room)
 
     def reserve(owner: np.uint32, unit: np.uint32, counts: Ids, queue: Queues) -> Any:
-        """Entries in a bin, those that leave it, and where these go."""
+        """Entries in the bin, entries to flush, and the queue position reserved for them."""
         count, leaving, at = zero, zero, zero
         if owner < owners:
             count = min(counts[owner], room)
@@ -116,7 +117,7 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     def write(
         owner: np.uint32, at: np.uint32, place: np.uint32, leaving: np.uint32, bins: Any, queue: Queues, fcl: Fcl
     ) -> None:
-        """Entries ``place``, ``place + lanes``, ... of those ``leaving`` a bin to where they go, from ``at`` on."""
+        """Write entries ``place``, ``place + lanes``, ... of the ``leaving`` ones of a bin to its queue from ``at``."""
         own = np.uint64(np.uint64(owner) * wide_room + np.uint64(place))
         if at_once and at < queue.queue_room and leaving <= np.uint32(queue.queue_room - at):
             start = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room) + np.uint64(np.uint32(at + place)))
@@ -155,13 +156,13 @@ def make_empty_bins(variant: Variant, queues: OwnerQueues, threads: int) -> Call
                     if np.uint32(earlier) < team:
                         rest = np.uint32(rest & np.uint32(rest - one))
                     todo = np.uint32(todo & np.uint32(todo - one))
-                turn = np.uint32(np.uint32(cuda.ffs(rest)) - one) & last_lane
-                count = np.uint32(cuda.shfl_sync(ALL, np.int32(own_count), np.int32(turn)))
-                at = np.uint32(cuda.shfl_sync(ALL, np.int32(own_at), np.int32(turn)))
-                leaving = np.uint32(cuda.shfl_sync(ALL, np.int32(own_leaving), np.int32(turn)))
+                holder = np.uint32(np.uint32(cuda.ffs(rest)) - one) & last_lane
+                count = np.uint32(cuda.shfl_sync(ALL, np.int32(own_count), np.int32(holder)))
+                at = np.uint32(cuda.shfl_sync(ALL, np.int32(own_at), np.int32(holder)))
+                leaving = np.uint32(cuda.shfl_sync(ALL, np.int32(own_leaving), np.int32(holder)))
                 if rest == zero:
                     leaving = zero
-                owner = np.uint32(first_owner + turn * warps)
+                owner = np.uint32(first_owner + holder * warps)
                 write(owner, at, member, leaving, bins, queue, fcl)
                 own = np.uint64(np.uint64(owner) * wide_room + np.uint64(member))
                 stays, left = leaving > zero and np.uint32(leaving + member) < count, nothing

@@ -1,11 +1,12 @@
-"""Contributions are put off to buckets, one for each burst to come.
+"""Delays with queues per owner: contributions wait in buckets, one for each burst to come, and are *put off* to them.
 
-A row is read once, when its neuron fires: a block puts the entries of its rows in order of delay in shared memory, and
-then copies them as they are to the buckets of their bursts, with one reservation a bucket. Whoever sorts a burst's
-contributions by owner (``kernels.enqueue``) reads its bucket in one piece. What arrives in the next burst goes to a
-bucket of which every block has a part of its own, and sorts it at once; what has no room there goes to the FCL. The
-fired lists of the last bursts are kept all the same (``kernels.recall``): where another bucket had too little room, all
-that it should have had is read from them, and so is the state between bursts.
+A row is read once, when its neuron fires. A block sorts the entries of its rows by delay in shared memory, then copies
+them unchanged to the buckets of their bursts, with one reservation a bucket. ``kernels.enqueue``, which bins a burst's
+contributions by owner, reads the burst's bucket in one piece. Contributions of the next burst go to one more bucket,
+which is divided among the blocks: each block bins its own part at once, and adds what exceeds it to the FCL.
+
+The fired lists of the last bursts are kept as well (``kernels.recall``). If another bucket overflows, all contributions
+of its burst are read from these lists instead, and so is the state between bursts.
 """
 
 from __future__ import annotations
@@ -21,29 +22,32 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.latest_list import Latest, make_source_of
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_told, make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_split_entry, make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns, lists_kept
 
 _AT_ONCE, _ROWS = 4, 2
-"""Entries that a thread loads of each of so many rows before it stores the first, and copies to a bucket at a time."""
+"""Entries that a thread loads before it stores the first: of each of so many rows, or of a bucket."""
 _TEAM = 2
 """Warps that copy the entries of one delay."""
 
 
-def bucket_turns(variant: Variant) -> tuple[np.uint32, np.uint32]:
-    """What burst numbers are masked with for the buckets, and for their counts: half of these can be cleared."""
+def bucket_masks(variant: Variant) -> tuple[np.uint32, np.uint32]:
+    """Masks that map a burst number to its bucket, and to the bucket's count.
+
+    There are twice as many counts as buckets, so that the count of the burst before can be cleared.
+    """
     buckets = lists_kept(variant)
     return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
 
 
 def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``place_rows(rows_here, places, store, recall)``: where the entries of rows go among those of equal delay.
+    """``place_rows(rows_here, places, store, recall)``: find where each row's entries go among those of equal delay.
 
-    ``store`` begins with the rows' sources. Behind them it gets R numbers a row: for a delay of ``1 + age`` the place
-    of entry 0 of the row, if that had this delay. ``places[age]`` counts the entries of all rows.
+    ``store`` begins with the sources of the rows. ``place_rows`` adds a number for each row and delay ``1 + age``,
+    wrapping around: an entry's index in its row plus this number is its place. It adds the entries to ``places[age]``.
     """
     per_row, ages = lists_kept(variant), np.uint32(variant.recalled)
     row_shift, row_mask = np.uint32(per_row.bit_length() - 1), np.uint32(per_row - 1)
@@ -73,11 +77,11 @@ def _make_place_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 
 
 def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``order_rows(rows_here, begins, total, store, rows)``: the entries of rows into ``store``, in order of delay.
+    """``order_rows(rows_here, begins, total, store, rows)``: copy the entries of rows to ``store``, sorted by delay.
 
-    Those of a delay of ``1 + age`` begin at ``begins[age]``; contributions that are a column lie ``total`` further on.
-    A warp takes two rows at a time. Beyond the last entry of a row that one is read again, and not stored. So no branch
-    stands before a load, and all places are known before the first store.
+    Entries of delay ``1 + age`` begin at ``begins[age]``; a column of contributions lies ``total`` behind the targets.
+    A warp takes two rows at a time. Beyond the end of a row a lane loads the last entry again and does not store it. So
+    no branch stands before a load, and all places are known before the first store.
     """
     bounds, offset, read_once, columns = make_bounds(variant), variant.offset, make_read_once(), in_columns(variant)
     row_shift, target = np.uint32(lists_kept(variant).bit_length() - 1), variant.target
@@ -127,12 +131,12 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 
 
 def _make_bypass(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
-    """``bypass(word, amount, fcl, queue)``: an entry of the next burst to the FCL, where its owner looks for it."""
-    told, pack, unpack = make_told(variant), make_pack_entry(queues), make_unpack_entry(variant, queues)
+    """``bypass(word, amount, fcl, queue)``: add an entry of the next burst to the FCL, where its owner reads it."""
+    split_entry, pack, unpack = make_split_entry(variant), make_pack_entry(queues), make_unpack_entry(variant, queues)
     deliver, span, one = make_deliver(variant), np.uint32(queues.span), np.uint32(1)
 
     def bypass(word: Any, amount: Any, fcl: Fcl, queue: Queues) -> None:
-        target, kept = told(word, amount)
+        target, kept = split_entry(word, amount)
         owner = np.uint32(target // span)
         _, contribution = unpack(pack(np.uint32(target - owner * span), kept), queue)
         deliver(np.uint64(target), contribution, fcl)
@@ -142,13 +146,13 @@ def _make_bypass(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
 
 
 def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``copy_out(burst, begins, places, firsts, total, store, fcl, queue)``: what is in order, to the buckets.
+    """``copy_out(burst, begins, places, firsts, total, store, fcl, queue)``: copy the sorted entries to the buckets.
 
-    Of age i there are ``places[i]`` entries from ``begins[i]`` of ``store`` on, for places of the bucket from
-    ``firsts[i]`` on, if it has those; ``total`` as for ``order_rows``. Of age 0 they go to the block's own part, or
-    past it. Beyond the last entry that is written again, where it is.
+    For age i these are ``places[i]`` entries from ``begins[i]`` of ``store`` on, and go to the bucket's places from
+    ``firsts[i]`` on as far as it has room; ``total`` as for ``order_rows``. Entries of age 0 go to the block's own
+    part, and to the FCL where that is full. Threads beyond the last entry write the last one again, in the same place.
     """
-    columns, turns, bypass = in_columns(variant), bucket_turns(variant)[0], _make_bypass(variant, queues)
+    columns, bucket_mask, bypass = in_columns(variant), bucket_masks(variant)[0], _make_bypass(variant, queues)
     own_part, target, number, kept = make_own_part(variant), variant.target, variant.read_contribution, variant.queued
     ages, one, zero = np.uint32(variant.recalled), np.uint32(1), np.uint32(0)
     teams = np.uint32(max(1, threads // WARP // _TEAM))
@@ -163,7 +167,7 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
         age = np.uint32(thread // team_threads)
         while age < ages:
             begin, first = begins[age], firsts[age]
-            bucket = np.uint64(np.uint64(np.uint32(burst + one + age) & turns) * np.uint64(queue.bucket_room))
+            bucket = np.uint64(np.uint64(np.uint32(burst + one + age) & bucket_mask) * np.uint64(queue.bucket_room))
             room = queue.bucket_room
             if age == zero:
                 bucket, room = own_part(queue)
@@ -194,7 +198,7 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
 
 
 def make_own_part(variant: Variant) -> Callable[..., Any]:
-    """``own_part(queue)`` -> (uint64 first place, uint32 places) that a block has of the bucket of the next burst."""
+    """``own_part(queue)`` -> (uint64 first place, uint32 room) of a block's part of the bucket of the next burst."""
     buckets = np.uint64(lists_kept(variant))
 
     def own_part(queue: Queues) -> Any:
@@ -206,15 +210,15 @@ def make_own_part(variant: Variant) -> Callable[..., Any]:
 
 
 def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``put_off(burst, latest, store, kept, ...)``: the rows of the ``latest`` list, that of the burst, to the buckets.
+    """``put_off(burst, latest, store, kept, ...)``: put the rows of what fired in ``burst`` into the buckets.
 
-    All threads of the grid call it. ``store`` is shared memory as large as the bins; ``kept[0]``, at first 0, counts
-    what goes to the block's own part of the next burst's bucket, or past it.
+    All threads of the grid call it. ``latest`` is the burst's fired list, ``store`` shared memory as large as the bins.
+    ``kept[0]``, 0 at first, counts the entries for the block's own part, including those that find no room there.
     """
     variant, source_of = shard.variant, make_source_of(shard)
     place_rows, order_rows = _make_place_rows(variant, threads), _make_order_rows(variant, threads)
     copy_out = _make_copy_out(variant, queues, threads)
-    per_row, (_, count_turns), clamps = lists_kept(variant), bucket_turns(variant), variant.clamps
+    per_row, (_, count_mask), clamps = lists_kept(variant), bucket_masks(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
     zero, one, per_row_kept, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
 
@@ -262,7 +266,7 @@ def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Call
                 if age == zero:
                     firsts[age], kept[0] = kept[0], np.uint32(kept[0] + places[age])
                 elif places[age] > zero:
-                    due = np.uint32(np.uint32(burst + one + age) & count_turns)
+                    due = np.uint32(np.uint32(burst + one + age) & count_mask)
                     firsts[age] = cuda.atomic.add(queue.bucket_counts, due, places[age])
                 age = np.uint32(age + block)
             cuda.syncthreads()

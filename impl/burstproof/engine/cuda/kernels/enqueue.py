@@ -1,8 +1,9 @@
-"""The kernel after a burst of a network with queues per owner: what arrives in the next burst goes into the queues.
+"""The kernel that follows each burst of a network with queues per owner: it fills the queues for the next burst.
 
-As with delays on the sender's side (``kernels.recall``), contributions come from the rows of the fired lists of the
-last bursts, each for one delay. Where they are put off to buckets (``kernels.buckets``), this kernel does that first,
-and then reads the block's own part and the bucket of the next burst, or, if that had too little room, older lists.
+Without buckets it reads the rows of the fired lists of the last bursts, each for one delay, as with delays on the
+sender's side (``kernels.recall``). With buckets (``kernels.buckets``) it first puts the rows of what has just fired
+into them. It then bins the block's own part and the bucket of the next burst; if that bucket overflowed, it reads the
+older lists instead.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from burstproof.device.dependent_launch import make_let_next_start, make_wait_fo
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Exchange, Fcl, Ids, Queues, Recall, Rows, Steering, Turn
 from burstproof.engine.cuda.exchange.words import MOST_SHARDS
-from burstproof.engine.cuda.kernels.bins import make_empty_bins
-from burstproof.engine.cuda.kernels.buckets import bucket_turns, make_own_part, make_put_off
+from burstproof.engine.cuda.kernels.bins import make_flush_bins
+from burstproof.engine.cuda.kernels.buckets import bucket_masks, make_own_part, make_put_off
 from burstproof.engine.cuda.kernels.control import CLAMPED, INDEX, ORIGIN
 from burstproof.engine.cuda.kernels.latest_list import Latest, make_open_latest, make_source_of
-from burstproof.engine.cuda.kernels.queue_entries import amounts_of_sources
+from burstproof.engine.cuda.kernels.queue_entries import needs_source_amount
 from burstproof.engine.cuda.kernels.queues import make_sort_parts
 from burstproof.engine.cuda.kernels.warp import make_scan
-from burstproof.engine.cuda.kernels.windows import divides, make_part_of, parts_at_once
+from burstproof.engine.cuda.kernels.windows import make_part_of, parts_are_equal, parts_at_once
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -32,16 +33,17 @@ from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
 
 def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_lists(burst, lists, list_ends, latest, ...)``: what the last ``lists`` lists deliver, into a block's bins.
+    """``sort_lists(burst, lists, list_ends, latest, ...)``: bin a block's share of what ``lists`` lists deliver.
 
-    ``list_ends[i]`` is where the list of i bursts ago ends, counted from the ``latest`` on. All threads call it.
+    These are the fired lists of the last bursts; ``list_ends[i]`` counts the firings of the first i + 1 of them, from
+    the ``latest`` on. All threads of the grid call it.
     """
     variant = shard.variant
     clamps, offset, number = variant.clamps, variant.offset, variant.accumulator
     part_of, source_of, scan = make_part_of(variant), make_source_of(shard), make_scan()
     sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
-    equal_length = np.uint32(variant.row_length if divides(variant) else 0)
-    of_sources = amounts_of_sources(variant, queues)
+    equal_length = np.uint32(variant.row_length if parts_are_equal(variant) else 0)
+    of_sources = needs_source_amount(variant, queues)
     amount_places, warps = items if of_sources else 1, max(1, threads // WARP)
     one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
 
@@ -110,13 +112,13 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
 
 
 def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``sort_buckets(burst, count, kept, ...)``: what has been put off to the next burst, ``burst``, into bins.
+    """``sort_buckets(burst, count, kept, ...)``: bin what has been put off to the next burst, ``burst``.
 
     First the ``kept`` entries of the block's own part, then its piece of the ``count`` entries of the burst's bucket.
-    All threads of the grid call it. Where a piece begins lies in shared memory: what is read of the own part, which
-    this block has just written, is read behind the barrier.
+    All threads of the grid call it. A piece's bounds pass through shared memory and a barrier, so that the block reads
+    its own part, which it has just written, after the barrier.
     """
-    sort_parts, (turns, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_turns(variant)
+    sort_parts, (bucket_mask, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_masks(variant)
     own_part, offset, number = make_own_part(variant), variant.offset, variant.accumulator
     zero, one, two, lanes = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(WARP - 1)
 
@@ -124,7 +126,7 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
         blocks = np.uint32(cuda.gridDim.x)
         share = np.uint32(np.uint32((count + blocks - one) // blocks + lanes) & ~lanes)
         low = min(np.uint32(share * np.uint32(cuda.blockIdx.x)), count)
-        begin = np.uint64(np.uint64(burst & turns) * np.uint64(queue.bucket_room))
+        begin = np.uint64(np.uint64(burst & bucket_mask) * np.uint64(queue.bucket_room))
         return np.uint64(begin + np.uint64(low)), min(share, np.uint32(count - low))
 
     piece_of = cuda.jit(device=True)(piece_of)
@@ -153,16 +155,16 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
 
 
 def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
-    """``enqueue(...)``: what arrives in the burst after that of the turn, into the queues of its owners."""
+    """``enqueue(...)``: append the contributions that arrive in the burst after that of ``turn`` to the queues."""
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
     threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
-    longest, turns, count_turns = (
+    longest, list_mask, count_mask = (
         np.uint32(variant.recalled),
         np.uint32(lists_kept(variant) - 1),
-        bucket_turns(variant)[1],
+        bucket_masks(variant)[1],
     )
-    open_latest, scan, empty_bins = make_open_latest(shard), make_scan(), make_empty_bins(variant, queues, threads)
+    open_latest, scan, flush_bins = make_open_latest(shard), make_scan(), make_flush_bins(variant, queues, threads)
     sort_lists, sort_buckets = _make_sort_lists(shard, queues, threads), _make_sort_buckets(variant, queues, threads)
     put_off = make_put_off(shard, queues, threads)
     wait_for_last, let_next_start = make_wait_for_last(variant.overlapped), make_let_next_start(variant.overlapped)
@@ -196,18 +198,18 @@ def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
         latest = open_latest(burst, shard_counts, routes, steering, exchange, recall, turn)
         coming = np.uint32(burst + one)
         if puts_off:
-            waiting = queue.bucket_counts[coming & count_turns]
+            waiting = queue.bucket_counts[coming & count_mask]
             if waiting <= queue.bucket_room:
                 lists_read = zero
             else:
                 waiting = zero
         if puts_off and cuda.grid(1) == 0:
-            queue.bucket_counts[burst & count_turns] = zero
+            queue.bucket_counts[burst & count_mask] = zero
         own = thread
         while own < lists_read:
             length = zero if puts_off else latest.total
             if own > zero:
-                length = recall.recalled_counts[np.uint32(burst - own) & turns]
+                length = recall.recalled_counts[np.uint32(burst - own) & list_mask]
             list_ends[own] = length
             own = np.uint32(own + block)
         if thread == zero:
@@ -220,6 +222,6 @@ def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
             sort_lists(burst, lists_read, list_ends, latest, counts, bins, steering, exchange, recall, rows, fcl, queue)
         if puts_off:
             sort_buckets(coming, waiting, kept[0], counts, bins, fcl, queue)
-        empty_bins(one, counts, bins, queue, fcl)
+        flush_bins(one, counts, bins, queue, fcl)
 
     return enqueue

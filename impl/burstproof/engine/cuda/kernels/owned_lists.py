@@ -1,4 +1,4 @@
-"""Where owners (``kernels.owners``) list the neurons that fired: the burst's list, or the mailboxes of all shards."""
+"""How owners (``kernels.owners``) list what fired: in the burst's list, or in the mailboxes of all shards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, lists_kept
 
 _OWNERS_SHIFT = 40
-"""Place, in the number that blocks count in, of the owners that are done; below it are firings."""
+"""Bit from which on ``Counting.done`` counts the owners that have finished; the bits below count firings."""
 
 
 class Listing(NamedTuple):
@@ -43,15 +43,15 @@ class Listing(NamedTuple):
     Attributes
     ----------
     burst, sequence : uint32
-        Its number, and that of its exchange.
+        Number of the burst, and of its exchange.
     side : uint64
-        First word of the side of the mailboxes that takes it.
+        First word of the side of the mailboxes that this burst uses.
     start : int64
-        Where its list begins in the log; below 0: it is not logged.
+        Start of the burst's list in the log; negative: not logged.
     may_fill : uint32
-        Whether the log has to have room for another burst after it.
+        Whether the log needs room for another burst after this one.
     sinks : uint64
-        The ways to the mailboxes, in shared memory.
+        Routes to the mailboxes, in shared memory.
     """
 
     burst: np.uint32
@@ -65,7 +65,7 @@ class Listing(NamedTuple):
 def make_listing_of(shard: ShardVariant) -> Callable[..., Any]:
     """``listing_of(burst, sequence, is_last, sinks, steering, exchange, turn)`` -> ``Listing``.
 
-    With an exchange the lists of all bursts of a train are logged, where they are kept, or that of the last one.
+    With an exchange the lists of all bursts of a batch are logged if they are to be kept, else only the last one.
     """
     log_start, exchanges, one, zero = make_log_start(), shard.exchanges, np.uint32(1), np.uint32(0)
 
@@ -92,11 +92,11 @@ def make_listing_of(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
-    """``list_one(local, place, listing, ...)`` writes entry ``local`` of ``chunks`` to ``place`` of the burst's list.
+    """``list_one(local, place, listing, ...)``: write entry ``local`` of ``chunks`` to ``place`` of the burst's list.
 
-    With an exchange it writes to the mailboxes of all shards instead, and to the log if the burst is logged.
+    With an exchange it is written to the mailboxes of all shards instead, and to the log if the burst is logged.
     """
-    turns, link_to, id_of = np.uint32(lists_kept(shard.variant) - 1), make_link(), make_id_of(shard)
+    list_mask, link_to, id_of = np.uint32(lists_kept(shard.variant) - 1), make_link(), make_id_of(shard)
     store, word, near, header = link_to.store, link_to.word, link_to.near, np.uint64(HEADER_WORDS)
     exchanges = shard.exchanges
 
@@ -119,16 +119,16 @@ def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
                 logged = np.uint64(np.uint64(listing.start) + place)
                 log.log_ids[logged], log.log_potentials[logged] = source, chunks.chunk_potentials[local]
         else:
-            kept = np.uint64(np.uint64(listing.burst & turns) * recall.list_room + place)
+            kept = np.uint64(np.uint64(listing.burst & list_mask) * recall.list_room + place)
             recall.recalled_ids[kept] = chunks.chunk_ids[local]
 
     return cuda.jit(device=True)(list_one)  # type: ignore[no-any-return]
 
 
 def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``keep_owned(owner, place, starts, listing, ...)``: an owner's firings into the burst's list.
+    """``keep_owned(owner, place, starts, listing, ...)``: copy an owner's firings from ``chunks`` to the burst's list.
 
-    They lie in ``chunks``; those of the owner's i-th chunk go ``starts[i]`` behind ``place``.
+    Those of the owner's i-th chunk go to places from ``place + starts[i]`` on.
     """
     per_owner, size, list_one = np.uint32(queues.span // shard.chunk), np.uint32(shard.chunk), make_list_one(shard)
     team = 1 if SIMULATED else WARP
@@ -146,24 +146,25 @@ def make_keep_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> C
         log: Log,
     ) -> None:
         thread = np.uint32(cuda.threadIdx.x)
-        own = np.uint32(thread // lanes)
-        while own < per_owner:
-            first = np.uint32((owner * per_owner + own) * size)
-            start, end = starts[own], starts[np.uint32(own + np.uint32(1))]
+        part = np.uint32(thread // lanes)
+        while part < per_owner:
+            first = np.uint32((owner * per_owner + part) * size)
+            start, end = starts[part], starts[np.uint32(part + np.uint32(1))]
             entry = np.uint32(start + thread % lanes)
             while entry < end:
                 local, at = np.uint32(first + np.uint32(entry - start)), np.uint64(np.uint64(place) + np.uint64(entry))
                 list_one(local, at, listing, exchange, identity, chunks, recall, log)
                 entry = np.uint32(entry + lanes)
-            own = np.uint32(own + teams)
+            part = np.uint32(part + teams)
 
     return cuda.jit(device=True)(keep_owned)  # type: ignore[no-any-return]
 
 
 def make_count_owned(queues: OwnerQueues) -> Callable[..., Any]:
-    """``count_owned(fired, listing, steering, exchange, network, counting)``, one thread of an owner of a shard.
+    """``count_owned(fired, listing, steering, exchange, network, counting)``: add an owner's firings to its shard's.
 
-    The last owner tells all shards how many neurons have fired, and whether the log has no room for another burst.
+    One thread of an owner calls it. The last owner to finish tells all shards how many neurons fired, and whether the
+    log has no room for another burst.
     """
     tell, owners, one, shift = make_tell(), np.uint64(queues.owners), np.uint64(1), np.uint64(_OWNERS_SHIFT)
     low, full = np.uint64((1 << _OWNERS_SHIFT) - 1), np.uint32(FULL_BIT)
@@ -191,10 +192,11 @@ def make_count_owned(queues: OwnerQueues) -> Callable[..., Any]:
 
 
 def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``add_up_owned(owner, first_end, candidates, ends, starts, list_place, ...)``, all threads of a block.
+    """``add_up_owned(owner, first_end, candidates, ends, starts, list_place, ...)``: add up an owner's counts.
 
-    Adds an owner's firings and candidates to the burst's. The firings of its chunks end at ``ends``, from ``first_end``
-    on; they go to ``starts`` behind ``list_place[0]`` of the burst's list, which it works out.
+    All threads of the block call it. It adds the owner's firings and candidates to the burst's, which reserves places
+    from ``list_place[0]`` on in the burst's list. ``ends`` say from ``first_end`` on where the firings of each of the
+    owner's chunks end; ``starts`` gets the places of the chunks behind ``list_place[0]``.
     """
     per_owner, chunk, count_chunk = queues.span // shard.chunk, shard.chunk, make_count_chunk()
     count_owned, exchanges, tally_places = make_count_owned(queues), shard.exchanges, np.uint32(TALLIES - 1)

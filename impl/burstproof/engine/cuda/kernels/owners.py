@@ -1,7 +1,7 @@
-"""One burst of a network with queues per owner (``kernels.queues``): each block adds up what its own neurons get.
+"""One burst of a network with queues per owner (``kernels.queues``): each block adds up the sums of its neurons.
 
-A block takes the queue of an owner in shared memory, then does the dynamics of the owner's neurons from there. So no
-word of the FCL is read or cleared but for owners whose queue was full.
+A block adds up the queue of an owner in shared memory, then computes the dynamics of the owner's neurons from these
+sums. The FCL is read and cleared only for owners whose queue overflowed.
 """
 
 from __future__ import annotations
@@ -50,46 +50,46 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
 _AT_ONCE = {16: 8, 32: 4, 64: 4}
-"""Entries of a queue of so many bits that a thread loads before it adds the first."""
+"""Entries that a thread loads before it adds the first, by bits of an entry."""
 
 
 def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
-    """``put(own, local, word)``, ``add(own, local, word)`` and ``word_at(own, local)``: words of an owner's neurons.
+    """``put(sums, local, word)``, ``add(sums, local, word)`` and ``word_at(sums, local)``: the sums of an owner.
 
-    ``own`` is int32 in shared memory. A word of 64 bits lies in two: the low bits of each arrival add up in the first,
-    what is left in the one ``span`` further on; there are bits enough for as many arrivals as a neuron can get.
+    ``sums`` are int32 words in shared memory. A sum of 64 bits takes two of them, ``span`` apart: the first adds up the
+    low bits of each arrival, the second the high bits. Neither overflows with as many arrivals as a neuron can get.
     """
     word, bits, span = variant.word.added, np.int64(queues.low_bits), np.uint32(queues.span)
     low, wide_span = np.int64((1 << queues.low_bits) - 1), np.uint64(queues.span)
 
-    def put_one(own: Any, local: np.uint32, value: Any) -> None:
-        own[local] = value
+    def put_one(sums: Any, local: np.uint32, value: Any) -> None:
+        sums[local] = value
 
-    def add_one(own: Any, local: np.uint32, value: Any) -> None:
-        cuda.atomic.add(own, local, value)
+    def add_one(sums: Any, local: np.uint32, value: Any) -> None:
+        cuda.atomic.add(sums, local, value)
 
-    def one_at(own: Any, local: np.uint64) -> Any:
-        return word(own[local])
+    def one_at(sums: Any, local: np.uint64) -> Any:
+        return word(sums[local])
 
-    def put_two(own: Any, local: np.uint32, value: Any) -> None:
-        own[local] = np.int32(value & low)
-        own[np.uint32(local + span)] = np.int32(value >> bits)
+    def put_two(sums: Any, local: np.uint32, value: Any) -> None:
+        sums[local] = np.int32(value & low)
+        sums[np.uint32(local + span)] = np.int32(value >> bits)
 
-    def add_two(own: Any, local: np.uint32, value: Any) -> None:
-        cuda.atomic.add(own, local, np.int32(value & low))
+    def add_two(sums: Any, local: np.uint32, value: Any) -> None:
+        cuda.atomic.add(sums, local, np.int32(value & low))
         high = np.int32(value >> bits)
         if high != np.int32(0):
-            cuda.atomic.add(own, np.uint32(local + span), high)
+            cuda.atomic.add(sums, np.uint32(local + span), high)
 
-    def two_at(own: Any, local: np.uint64) -> Any:
-        return word((np.int64(own[np.uint64(local + wide_span)]) << bits) + np.int64(own[local]))
+    def two_at(sums: Any, local: np.uint64) -> Any:
+        return word((np.int64(sums[np.uint64(local + wide_span)]) << bits) + np.int64(sums[local]))
 
     made = (put_two, add_two, two_at) if queues.low_bits else (put_one, add_one, one_at)
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
 def make_arrival(variant: Variant) -> Callable[..., Any]:
-    """``arrival(amount)``: what one contribution adds to a word."""
+    """``arrival(amount)``: the number that one contribution adds to a sum, with its mark if sums are marked."""
     added, mark_bits = variant.word.added, np.uint32(variant.word.mark_bits)
 
     def plain(amount: Amount) -> Any:
@@ -101,81 +101,80 @@ def make_arrival(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(counted if variant.word.marked else plain)  # type: ignore[no-any-return]
 
 
-def make_empty(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``empty(own)``: nothing has arrived for an owner's neurons."""
+def make_clear_sums(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``clear_sums(sums)``: clear the sums of an owner's neurons."""
     put, _, _ = make_word_in(variant, queues)
     span, block, nothing = np.uint32(queues.span), np.uint32(threads), variant.word.added(0)
 
-    def empty(own: Any) -> None:
+    def clear_sums(sums: Any) -> None:
         local = np.uint32(cuda.threadIdx.x)
         while local < span:
-            put(own, local, nothing)
+            put(sums, local, nothing)
             local = np.uint32(local + block)
 
-    return cuda.jit(device=True)(empty)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(clear_sums)  # type: ignore[no-any-return]
 
 
 def make_open_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``open_queue(owner, own, neurons, queue, fcl)`` -> uint32 entries of its queue, which is empty from now on.
+    """``open_queue(owner, sums, neurons, queue, fcl)`` -> uint32 entries in the owner's queue, whose length is reset.
 
-    What the queue had no room for goes into ``own``, which is empty. All threads of the block call it; its barrier
-    stands between what they did before and after.
+    What the queue had no room for is moved from the FCL to the sums, which are 0 before. All threads of the block call
+    it; its barrier separates what they did before from what they do after.
     """
     put, _, _ = make_word_in(variant, queues)
     span, block, spacing = np.uint32(queues.span), np.uint32(threads), np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
 
-    def open_queue(owner: np.uint32, own: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> Any:
-        thread, own_length = np.uint32(cuda.threadIdx.x), np.uint32(owner * spacing)
-        length, spilled = queue.queue_lengths[own_length], queue.queue_spills[owner]
+    def open_queue(owner: np.uint32, sums: Any, neurons: np.uint32, queue: Queues, fcl: Fcl) -> Any:
+        thread, length_at = np.uint32(cuda.threadIdx.x), np.uint32(owner * spacing)
+        length, spilled = queue.queue_lengths[length_at], queue.queue_spills[owner]
         local = thread
         while spilled != zero and local < span:
             cell = np.uint32(owner * span + local)
             if cell < neurons:
-                put(own, local, added(fcl.cells[cell]))
+                put(sums, local, added(fcl.cells[cell]))
                 fcl.cells[cell] = cleared
             local = np.uint32(local + block)
         cuda.syncthreads()
         if thread == zero:
-            queue.queue_lengths[own_length], queue.queue_spills[owner] = zero, zero
+            queue.queue_lengths[length_at], queue.queue_spills[owner] = zero, zero
         return min(length, queue.queue_room)
 
     return cuda.jit(device=True)(open_queue)  # type: ignore[no-any-return]
 
 
-def make_take_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """``take_queue(owner, length, own, queue)``: the ``length`` entries of an owner's queue, added up in ``own``.
+def make_sum_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """``sum_queue(owner, length, sums, queue)``: add the ``length`` entries of an owner's queue to its sums.
 
     All threads of the block call it; it ends with a barrier.
     """
-    take_whole, take_rest = (_make_take_entries(variant, queues, threads, all_there) for all_there in (True, False))
+    add_whole, add_rest = (_make_add_entries(variant, queues, threads, all_there) for all_there in (True, False))
     at_once = _AT_ONCE[queues.entry_bits]
     last, group = np.uint64((at_once - 1) * threads), np.uint64(at_once * threads)
 
-    def take_queue(owner: np.uint32, length: np.uint32, own: Any, queue: Queues) -> None:
+    def sum_queue(owner: np.uint32, length: np.uint32, sums: Any, queue: Queues) -> None:
         base = np.uint64(np.uint64(owner) * np.uint64(queue.queue_room))
         end, at = np.uint64(base + np.uint64(length)), np.uint64(base + np.uint64(cuda.threadIdx.x))
         while np.uint64(at + last) < end:
-            take_whole(own, at, end, queue)
+            add_whole(sums, at, end, queue)
             at = np.uint64(at + group)
-        take_rest(own, at, end, queue)
+        add_rest(sums, at, end, queue)
         cuda.syncthreads()
 
-    return cuda.jit(device=True)(take_queue)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(sum_queue)  # type: ignore[no-any-return]
 
 
-def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_there: bool) -> Callable[..., Any]:
-    """``take_entries(own, at, end, queue)``: as many entries of a queue as ``_AT_ONCE`` says.
+def _make_add_entries(variant: Variant, queues: OwnerQueues, threads: int, all_there: bool) -> Callable[..., Any]:
+    """``add_entries(sums, at, end, queue)``: add a thread's next entries, at most as many as ``_AT_ONCE`` says.
 
-    All of them, if they are known to be ``all_there``, else those before ``end``; all are loaded before the first is
-    added.
+    With ``all_there`` none is compared with ``end``. All are loaded before the first is added.
     """
     _, add, _ = make_word_in(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     entry_type, nothing, step = variant.queued, variant.queued(0), np.uint64(threads)
     at_once = _AT_ONCE[queues.entry_bits]
 
-    def take_entries(own: Any, at: np.uint64, end: np.uint64, queue: Queues) -> None:
+    def add_entries(sums: Any, at: np.uint64, end: np.uint64, queue: Queues) -> None:
         entries = cuda.local.array(at_once, entry_type)
         for i in range(at_once):
             place = np.uint64(at + np.uint64(i) * step)
@@ -185,21 +184,23 @@ def _make_take_entries(variant: Variant, queues: OwnerQueues, threads: int, all_
         for i in range(at_once):
             if all_there or np.uint64(at + np.uint64(i) * step) < end:
                 local, amount = unpack(entries[i], queue)
-                add(own, local, arrival(amount))
+                add(sums, local, arrival(amount))
 
-    return cuda.jit(device=True)(take_entries)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(add_entries)  # type: ignore[no-any-return]
 
 
 def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool) -> Callable[..., Any]:
-    """``consume_owned(begin, side, moment, own, ends, found, ...)``: the dynamics of an owner's neurons from ``begin``.
+    """``consume_owned(begin, side, moment, sums, ends, found, ...)``: an owner's neurons, from ``begin`` on.
 
-    What fires goes into ``chunks``, from each chunk's first neuron on. The owner has an end for each of its chunks and
-    each ``side``, 0 or 1, in ``ends``: at first the chunk's first neuron, then where its firings end. ``found[side]``
-    counts candidates. No barrier: while a warp waits for what it has loaded, others go on. A thread's neurons of a
-    chunk lie in the second half of what is ``loaded``; those of the next chunk are all loaded into the first half
-    before any of these is consumed, since the assembler waits for such loads all at once. Words are cleared as they are
-    read, for the next owner. Places have 64 bits, so that all columns of a chunk have one address each. The ``usual``
-    one serves bursts without stimulus, for an owner all of whose neurons exist, as do those of the chunk after them.
+    Firings are appended to ``chunks``, from each chunk's first neuron on. ``ends`` has an element for each ``side`` (0
+    or 1) and chunk of the owner: first the chunk's first neuron, in the end where its firings end. ``found[side]``
+    counts candidates. Sums are cleared for the next owner as they are read. There is no barrier: while a warp waits for
+    its loads, others go on.
+
+    Loads are double-buffered: the second half of ``loaded`` has a thread's neurons of this chunk. Those of the next
+    chunk are all loaded into the first half before any of this chunk is consumed, since the assembler waits for all
+    such loads at once. Indices have 64 bits, so that each column needs one address per chunk. The ``usual`` version is
+    for bursts without stimulus where all neurons of the owner, and of the chunk behind them, exist.
     """
     per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)
@@ -212,7 +213,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
         begin: np.uint32,
         side: np.uint32,
         moment: Moment,
-        own: Any,
+        sums: Any,
         ends: Counters,
         found: Counters,
         loaded: Loaded,
@@ -233,8 +234,8 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
                 fetch(np.uint64(first + size + np.uint64(p) * block), p, neurons, network, loaded)
             for p in range(per_thread):
                 place = np.uint64(local + np.uint64(p) * block)
-                loaded.word[per_thread + p] = word_at(own, place)
-                put(own, np.uint32(place), nothing)
+                loaded.word[per_thread + p] = word_at(sums, place)
+                put(sums, np.uint32(place), nothing)
             for p in range(per_thread):
                 own_place, beyond = per_thread + p, np.uint64(np.uint64(p) * block)
                 neuron, joins, potential, is_candidate = np.uint64(first + beyond), False, silent, False
@@ -251,17 +252,17 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
 
 
 def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
-    """As ``make_consume_owned`` makes the ``usual`` one, of an owner whose neurons' records are loaded ahead.
+    """The ``usual`` version of ``make_consume_owned`` for neurons whose records are loaded ahead.
 
-    Two blocks of neurons behind the owner's exist. Entry 0 of what is ``loaded`` is the neuron at hand; entry 1 the
-    thread's next one, whose state is there and whose record is on its way; entry 2 the one after it, whose state is on
-    its way.
+    The next two neurons of each thread behind the owner's must exist. ``loaded`` is a pipeline: entry 0 is the current
+    neuron; entry 1 the thread's next one, with its state loaded and its record in flight; entry 2 the one after that,
+    with its state in flight.
     """
     variant, last = shard.variant, np.uint32(queues.span - 1)
     consume, ready = make_consume(shard, stimulable=False, records_ahead=True), make_ready(variant)
     fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=False), make_word_in(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
-    told, seed_of = make_is_candidate(variant), make_seed(shard)
+    has_arrival, seed_of = make_is_candidate(variant), make_seed(shard)
     lanes, none = np.uint32(WARP - 1), np.int32(0)
     block, wide_block, size, span = (
         np.uint32(threads),
@@ -274,7 +275,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     def record_ahead(
         neuron: np.uint64,
         local: np.uint32,
-        own: Any,
+        sums: Any,
         moment: Moment,
         loaded: Loaded,
         fcl: Fcl,
@@ -282,9 +283,9 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
         network: Network,
         identity: Identity,
     ) -> Any:
-        word = word_at(own, np.uint64(min(local, last)))
+        word = word_at(sums, np.uint64(min(local, last)))
         loaded.word[1] = word
-        is_candidate = told(word, neuron, fcl) or (powered and np.int64(neuron) == network.power_neuron)
+        is_candidate = has_arrival(word, neuron, fcl) or (powered and np.int64(neuron) == network.power_neuron)
         seed = seed_of(neuron, moment.burst, identity)
         return ready(neuron, seed, is_candidate, loaded.rc[1], loaded.cc[1], neurons.parameters, network)
 
@@ -294,7 +295,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
         begin: np.uint32,
         side: np.uint32,
         moment: Moment,
-        own: Any,
+        sums: Any,
         ends: Counters,
         found: Counters,
         loaded: Loaded,
@@ -309,15 +310,15 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
         neuron = np.uint64(np.uint64(begin) + np.uint64(local))
         hand_over(1, 2, loaded)
         hand_over(0, 1, loaded)
-        coming = record_ahead(neuron, local, own, moment, loaded, fcl, neurons, network, identity)
+        next_record = record_ahead(neuron, local, sums, moment, loaded, fcl, neurons, network, identity)
         while local < span:
             hand_over(1, 0, loaded)
             hand_over(2, 1, loaded)
-            loaded.word[0], record = loaded.word[1], coming
-            put(own, local, nothing)
+            loaded.word[0], record = loaded.word[1], next_record
+            put(sums, local, nothing)
             beyond = np.uint32(local + block)
-            coming = record_ahead(
-                np.uint64(neuron + wide_block), beyond, own, moment, loaded, fcl, neurons, network, identity
+            next_record = record_ahead(
+                np.uint64(neuron + wide_block), beyond, sums, moment, loaded, fcl, neurons, network, identity
             )
             fetch(np.uint64(neuron + wide_block + wide_block), 2, neurons, network, loaded)
             joins, potential, is_candidate = consume(neuron, 0, record, moment, loaded, fcl, neurons, network, identity)
@@ -331,10 +332,10 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
 
 
 def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
-    """``burst(...)``: one burst but for its sending, as ``kernels.burst`` does it; a block takes an owner.
+    """``burst(...)``: one burst as in ``kernels.burst``, but without the sending of rows; a block takes an owner.
 
-    While it takes the queue of the next one, it puts what fired of the last one into the burst's list, or tells it to
-    all shards (``kernels.latest_list``).
+    While it opens the queue of its next owner, it lists the firings of the last one in the burst's list, or tells them
+    to all shards (``kernels.latest_list``).
     """
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
@@ -342,9 +343,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     per_thread, per_owner = chunk // threads, queues.span // chunk
     at_first = max(per_thread, 2) if shard.records_ahead else per_thread
     reach = np.uint32(queues.span + at_first * threads)
-    fences, both_sides, kept = per_owner + 1, 2 * per_owner, at_first + per_thread
-    empty, open_queue = make_empty(variant, queues, threads), make_open_queue(variant, queues, threads)
-    take_queue = make_take_queue(variant, queues, threads)
+    start_count, end_count, kept = per_owner + 1, 2 * per_owner, at_first + per_thread
+    clear_sums, open_queue = make_clear_sums(variant, queues, threads), make_open_queue(variant, queues, threads)
+    sum_queue = make_sum_queue(variant, queues, threads)
     fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
     consume_usual = make_consume_owned(shard, queues, threads, usual=True)
     if shard.records_ahead:
@@ -374,9 +375,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         counting: Counting,
         turn: Turn,
     ) -> None:
-        own = cuda.shared.array(0, half_word)
-        ends = cuda.shared.array(both_sides, np.int32)
-        starts = cuda.shared.array(fences, np.uint32)
+        sums = cuda.shared.array(0, half_word)
+        ends = cuda.shared.array(end_count, np.int32)
+        starts = cuda.shared.array(start_count, np.uint32)
         found = cuda.shared.array(2, np.int32)
         list_place = cuda.shared.array(1, np.int64)
         sinks = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
@@ -388,7 +389,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         loaded = Loaded(words, words, v, rc, cc, marks, decays, traits, marks)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
-        empty(own)
+        clear_sums(sums)
         if exchanges and thread < np.uint32(exchange.sinks.size):
             keep_route(exchange.sinks, thread, sinks)
         wait_for_last()
@@ -411,15 +412,15 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                 part = np.uint32(part + block)
             if thread == zero:
                 found[side] = 0
-            length = open_queue(owner, own, network.neurons, queue, fcl)
+            length = open_queue(owner, sums, network.neurons, queue, fcl)
             if last < owners:
                 keep_owned(last, list_place[0], starts, listing, exchange, identity, chunks, recall, log)
-            take_queue(owner, length, own, queue)
+            sum_queue(owner, length, sums, queue)
             beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
             if turn.stimulated != zero or beyond > np.uint64(network.neurons):
-                consume_owned(begin, side, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_owned(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
             else:
-                consume_usual(begin, side, moment, own, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_usual(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
             add_up_owned(
                 owner,

@@ -1,4 +1,7 @@
-"""Entries of queues per owner: the target within the owner, above it the contribution or its place in the palette."""
+"""Entries of the owners' queues: the target's index within its owner in the low bits, the contribution above it.
+
+Where there is a palette, the index of the contribution in it takes the place of the contribution.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 
 
 def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
-    """``pack_entry(local, amount)``: an entry of a queue."""
+    """``pack_entry(local, amount)`` -> the queue entry of a target's index within its owner and a contribution."""
     shift, wide_shift = np.uint32(LOCAL_BITS), np.uint64(LOCAL_BITS)
 
     def alone(local: np.uint32, amount: Amount) -> Any:
@@ -31,13 +34,13 @@ def make_pack_entry(queues: OwnerQueues) -> Callable[..., Any]:
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def amounts_of_sources(variant: Variant, queues: OwnerQueues) -> bool:
-    """Whether the entries of a row need the contribution of its source: not where an entry is a target alone."""
+def needs_source_amount(variant: Variant, queues: OwnerQueues) -> bool:
+    """Whether a queue entry gets its contribution from the source: one per row, and entries are not targets alone."""
     return variant.uniform_rows and queues.entry_bits > LOCAL_BITS
 
 
 def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
-    """``unpack_entry(entry, queue)`` -> (uint32 target within the owner, its contribution)."""
+    """``unpack_entry(entry, queue)`` -> (uint32 index of the target within its owner, contribution)."""
     shift, wide_shift, number = np.int32(LOCAL_BITS), np.int64(LOCAL_BITS), variant.accumulator
     low, wide_low = np.uint32((1 << LOCAL_BITS) - 1), np.uint64((1 << LOCAL_BITS) - 1)
     place_shift = np.uint32(LOCAL_BITS)
@@ -58,8 +61,11 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
     return cuda.jit(device=True)(made)  # type: ignore[no-any-return]
 
 
-def make_told(variant: Variant) -> Callable[..., Any]:
-    """``told(word, value)``: a target, and what the entry of a queue keeps of its contribution."""
+def make_split_entry(variant: Variant) -> Callable[..., Any]:
+    """``split_entry(word, value)`` -> (target, contribution or palette index to store in a queue entry).
+
+    ``word`` is what the column of targets holds, ``value`` the entry of the column of contributions, if there is one.
+    """
     target_of, bits = make_target_of(variant), variant.target_bits
     shift, place_shift = np.int32(bits), np.uint32(bits)
 

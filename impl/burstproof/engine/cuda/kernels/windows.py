@@ -1,4 +1,8 @@
-"""Windows of the entries that a block delivers: whichever row each is of, all of a window are loaded at once."""
+"""Windows: a block loads the entries of many rows in batches of a fixed size, independent of where rows begin.
+
+A *part* is what one row delivers in a burst: all its entries, or those of one delay. The parts of a block are numbered
+through as one sequence of *places*; a *window* is a range of places that the block loads at once.
+"""
 
 from __future__ import annotations
 
@@ -10,29 +14,29 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Ids, Recall, Rows
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.kernels.queue_entries import amounts_of_sources
+from burstproof.engine.cuda.kernels.queue_entries import needs_source_amount
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns
 
 _PER_THREAD = {16: 8, 32: 6, 64: 4}
-"""Entries of so many bits that a thread takes at a time; one less where rows are in parts.
+"""Entries that a thread loads per window, by bits of a queue entry; one less where a row has a part for each delay.
 
-So many loads are in flight, and so many registers, of which a thread may have 64.
+More would keep more loads in flight, but take more registers, of which a thread may have 64.
 """
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
 
 
 def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
-    """Parts that a block takes at a time: what they deliver fills windows and seldom more."""
+    """Parts that a block takes at a time: on average they nearly fill a whole number of windows."""
     most = _MOST_WIDE_PARTS if variant.uniform_rows or variant.offset_bits > 32 else _MOST_PARTS
     per_window = _FILLED * threads * entries_per_thread(variant, queues) / queues.part
     windows = max(1, int(most / per_window))
     return max(1, min(int(windows * per_window), most))
 
 
-def divides(variant: Variant) -> bool:
-    """Whether all parts are rows of one length, so that the part of an entry follows from its number."""
+def parts_are_equal(variant: Variant) -> bool:
+    """Whether all parts are whole rows of one length: the part of a place is then a quotient."""
     return variant.recalled == 1 and variant.row_length > 0
 
 
@@ -42,12 +46,12 @@ def entries_per_thread(variant: Variant, queues: OwnerQueues) -> int:
 
 
 def stored_type(variant: Variant) -> type[np.integer]:
-    """Scalar type of a contribution as it is loaded: to widen it at once would be to wait for it at once."""
+    """Scalar type of a contribution as loaded: it is widened on use, since a conversion would wait for the load."""
     return variant.accumulator if variant.uniform_rows else variant.read_contribution
 
 
 def make_part_of(variant: Variant) -> Callable[..., Any]:
-    """``part_of(source, age, rows, recall)`` -> (first entry, entries) of what a row delivers ``age`` bursts later."""
+    """``part_of(source, age, rows, recall)`` -> (first entry, length) of the part of delay ``age + 1`` of a row."""
     bounds, offset, places = make_bounds(variant), variant.offset, np.uint64(variant.recalled + 1)
     one = np.uint64(1)
 
@@ -67,8 +71,8 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
 def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
     """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
 
-    ``find`` says which of a block's parts holds the entry at ``place``, from a part before it on; for short parts
-    ``note``, which all threads call first, writes it down for all places from ``base`` on.
+    ``find`` returns the index of the part that holds ``place``; it may search from ``part`` on. All threads call
+    ``note`` before: where parts are short, it stores the index for each place from ``base`` to ``end`` in ``part_of``.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
     widest, length = (
@@ -77,10 +81,10 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     )
 
     def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        """The part of a place follows from its number."""
+        """``find`` computes or searches."""
 
     def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        cuda.syncthreads()  # the last window's places have been looked up by all
+        cuda.syncthreads()  # all threads have read ``part_of`` for the last window
         part = np.uint32(cuda.threadIdx.x)
         while part < parts:
             place, after = base, min(ends[part], end)
@@ -92,13 +96,13 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + block)
         cuda.syncthreads()
 
-    def noted(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def look_up(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(part_of[np.uint32(place - base)])
 
-    def divided(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def divide(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(place // length)
 
-    def sought(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def search(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         if part == zero:
             step = widest
             while step > zero:
@@ -109,20 +113,20 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
             part = np.uint32(part + one)
         return part
 
-    if divides(variant):
-        made = note_nothing, divided
+    if parts_are_equal(variant):
+        made = note_nothing, divide
     elif queues.notes_parts:
-        made = note_all, noted
+        made = note_all, look_up
     else:
-        made = note_nothing, sought
+        made = note_nothing, search
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
 def _make_find_first() -> tuple[Callable[..., Any], ...]:
-    """``make_find`` of a part that is alone."""
+    """``make_find`` for a single part."""
 
     def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        """There is nothing to write down."""
+        """Nothing to store."""
 
     def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
         return np.uint32(0)
@@ -131,14 +135,14 @@ def _make_find_first() -> tuple[Callable[..., Any], ...]:
 
 
 def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
-    """``load_window(base, total, ...)``: a thread's targets and contributions of the window of entries at ``base``.
+    """``load_window(base, total, ...)``: load a thread's targets and contributions of the window from ``base`` on.
 
-    ``total`` are those of a block's parts, or of one alone if that is ``whole``. Part i ends before the ``ends[i]``-th
-    of all, and the one at ``place`` is entry ``firsts[i] + place``. Nothing stands between the loads, so that all are
-    in flight at once; beyond the last place the last is read again.
+    ``total`` counts the places of all parts, or of a single one if ``whole``. Part i ends before place ``ends[i]``; its
+    ``place`` is entry ``firsts[i] + place`` of the columns. No branch stands between the loads, so all are in flight at
+    once; threads beyond the last place load the last one again.
     """
     offset, columns = variant.offset, in_columns(variant)
-    of_sources = amounts_of_sources(variant, queues)
+    of_sources = needs_source_amount(variant, queues)
     per_thread, read_once = entries_per_thread(variant, queues), make_read_once()
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     note, find = _make_find_first() if whole else make_find(variant, queues, threads)
@@ -153,10 +157,10 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         part_of: Any,
         targets: Any,
         contributions: Any,
-        owned: Any,
+        words: Any,
         values: Any,
     ) -> None:
-        sought = cuda.local.array(per_thread, offset)
+        at = cuda.local.array(per_thread, offset)
         thread = np.uint32(cuda.threadIdx.x)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
@@ -164,12 +168,12 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
             part = find(place, base, part, parts, ends, part_of)
-            sought[i] = offset(firsts[part] + offset(place))
+            at[i] = offset(firsts[part] + offset(place))
             if of_sources:
                 values[i] = amounts[part]
         for i in range(per_thread):
-            owned[i] = read_once(targets, sought[i])
+            words[i] = read_once(targets, at[i])
             if columns:
-                values[i] = read_once(contributions, sought[i])
+                values[i] = read_once(contributions, at[i])
 
     return cuda.jit(device=True)(load_window)  # type: ignore[no-any-return]
