@@ -1,10 +1,10 @@
-"""Contributions that arrive later than in the next burst wait in a calendar: a bucket for each burst to come.
+"""A calendar for delays above 1: contributions wait in a bucket for each burst to come.
 
-A block appends what its firings contribute with delays above 1; rows are read once, when they fire. The kernel of a
-burst adds the bucket of the next burst to the slot, word after word, beside its own contributions of delay 1: nothing
-can be put into that bucket any more. So two slots of the FCL are enough, and no entry of a row is looked for. Rows
-are sorted by delay, so that neighbouring threads append to the same bucket. A word holds amount and target. A bucket
-has room for every synapse, which contributes to a burst once at most.
+A row is read once, when its neuron fires. Contributions of delay 1 are added to the next slot of the FCL; all others
+are appended to the buckets of their bursts. The kernel of a burst also adds the bucket of the next burst, which no more
+contributions can reach, to the next slot. So two slots are enough, and fired lists are not read again. Rows are sorted
+by delay, so that neighbouring threads append to the same bucket. A word of a bucket holds contribution and target. A
+bucket has room for every synapse, since each contributes to a burst once at most.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.rows import make_bounds
-from burstproof.engine.cuda.kernels.tiled_calendar import make_deliver_due_tiles, make_put_off_tiles, turns_of
+from burstproof.engine.cuda.kernels.tiled_calendar import calendar_masks, make_deliver_due_tiles, make_put_off_tiles
 from burstproof.engine.cuda.kernels.warp import make_sync_warp
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE, _AT_ONCE_BESIDE = 4, 2
-"""Words that a thread loads at once, and where it holds what a burst needs of its neurons beside them."""
+"""Words of a bucket that a thread loads at once; the second number where it also holds loaded values of its neurons."""
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
-    """``word_at(entry, shared, rows, recall)``: what a calendar notes of an entry of a row."""
+    """``word_at(entry, shared, rows, recall)``: the word that an entry of a row puts into a bucket."""
     number, noted, uniform_rows, read_once = variant.accumulator, variant.noted, variant.uniform_rows, make_read_once()
 
-    def as_it_lies(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
+    def whole_word(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
         return read_once(rows.targets, entry)
 
-    def made(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
+    def packed(entry: np.unsignedinteger, shared: Amount, rows: Rows, recall: Recall) -> Any:
         amount = shared
         if not uniform_rows:
             amount = number(read_once(rows.contributions, entry))
         return noted(noted(noted(amount) << recall.calendar_shift) | noted(read_once(rows.targets, entry)))
 
-    return cuda.jit(device=True)(as_it_lies if variant.target_bits else made)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(whole_word if variant.target_bits else packed)  # type: ignore[no-any-return]
 
 
-def _make_told(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """``target_in(word, recall)`` and ``amount_in(word, rows, recall)``: what a word of the calendar says."""
+def _make_split_word(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``target_in(word, recall)`` and ``amount_in(word, rows, recall)``: target and contribution in a bucket's word."""
     number, one = variant.accumulator, np.uint32(1)
     in_words, target_of, amount_of = variant.target_bits > 0, make_target_of(variant), make_amount_of(variant)
 
@@ -66,28 +66,29 @@ def _make_told(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]
 
 
 def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
-    """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
+    """``deliver_due(burst, slot, recall, rows, fcl)``: add the next burst's bucket to the slot after ``slot``.
 
-    All threads of the grid call it. Buckets take turns; twice as many counts do, so that one can be cleared. A bucket
-    has 2^31 words at most, so that places in it, and those behind its end, take one register each.
+    All threads of the grid call it. Buckets are used cyclically. There are twice as many counts as buckets, so that the
+    count of ``burst`` can be cleared. A bucket has at most 2^31 words, so that places in it, and those behind its end,
+    take one register each.
     """
     variant, at_once = shard.variant, _AT_ONCE_BESIDE if shard.words_ahead else _AT_ONCE
     if variant.calendar_tiles:
         return make_deliver_due_tiles(variant)
-    turns, count_turns = turns_of(variant)
+    bucket_mask, count_mask = calendar_masks(variant)
     deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
-    target_in, amount_in = _make_told(variant)
+    target_in, amount_in = _make_split_word(variant)
     zero = noted(0)
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
-        coming = np.uint32(burst + one)
-        count = recall.calendar_counts[coming & count_turns]
-        first = np.uint64(np.uint64(coming & turns) * recall.calendar_room)
+        due = np.uint32(burst + one)
+        count = recall.calendar_counts[due & count_mask]
+        first = np.uint64(np.uint64(due & bucket_mask) * recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         words, amounts = cuda.local.array(at_once, noted), cuda.local.array(at_once, number)
         item, step = np.uint32(cuda.grid(1)), np.uint32(cuda.gridsize(1))
         if item == np.uint32(0):
-            recall.calendar_counts[burst & count_turns] = np.uint32(0)
+            recall.calendar_counts[burst & count_mask] = np.uint32(0)
         while item < count:
             for turn in range(at_once):
                 at = np.uint32(item + np.uint32(turn) * step)
@@ -103,13 +104,13 @@ def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """``count_row(source, places, recall)`` and ``place_row(source, burst, own, places, firsts, recall)``, by a warp.
+    """``count_row(source, places, recall)`` and ``place_row(source, burst, base, places, firsts, recall)``, by a warp.
 
-    A row's entries of one delay lie together, ``delay_starts`` says where, so that the row counts them with one
-    addition to ``places``, and gets its places in the bucket with another. Where entry 0 of the row would lie, if it
-    had that delay too, is left in ``firsts[own + delay]``.
+    A row's entries of one delay are adjacent (``delay_starts``), so one addition to ``places`` counts them, and another
+    one reserves their places in the bucket. ``firsts[base + delay]`` gets the place of the row's first entry of that
+    delay minus its index in the row: added to the index of any entry of that delay, it gives its place.
     """
-    turns, _ = turns_of(variant)
+    bucket_mask, _ = calendar_masks(variant)
     lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
     zero, one, two, sync_warp = np.uint32(0), np.uint64(1), np.uint32(2), make_sync_warp()
 
@@ -129,7 +130,7 @@ def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., A
             delay = np.uint32(delay + warp)
 
     def place_row(
-        source: np.uint32, burst: np.uint32, own: np.uint32, places: Ids, firsts: Longs, recall: Recall
+        source: np.uint32, burst: np.uint32, base: np.uint32, places: Ids, firsts: Longs, recall: Recall
     ) -> None:
         delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
         sync_warp()
@@ -137,8 +138,8 @@ def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., A
             before, entries = entries_of(source, delay, recall)
             if entries != zero:
                 place = np.int64(cuda.atomic.add(places, delay, entries))
-                bucket = np.uint64(np.uint64(np.uint32(burst + delay) & turns) * recall.calendar_room)
-                firsts[np.uint32(own + delay)] = np.int64(np.int64(bucket) + place - np.int64(before))
+                bucket = np.uint64(np.uint64(np.uint32(burst + delay) & bucket_mask) * recall.calendar_room)
+                firsts[np.uint32(base + delay)] = np.int64(np.int64(bucket) + place - np.int64(before))
             delay = np.uint32(delay + warp)
         sync_warp()
 
@@ -146,16 +147,16 @@ def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., A
 
 
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``put_off(count, slot, burst, sources, ...)``: the rows of what fired in a chunk, a warp to each.
+    """``put_off(count, slot, burst, sources, ...)``: send the rows of what fired in a chunk; a warp takes a row.
 
-    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are counted by delay, so that
-    the block asks for its places in each bucket once. All threads of the block call it.
+    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are first counted by delay,
+    so that the block reserves its places in each bucket once. All threads of the block call it.
     """
     if variant.calendar_tiles:
         return make_put_off_tiles(variant, threads)
-    _, count_turns = turns_of(variant)
+    _, count_mask = calendar_masks(variant)
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
-    word_at, (target_in, amount_in) = _make_word_at(variant), _make_told(variant)
+    word_at, (target_in, amount_in) = _make_word_at(variant), _make_split_word(variant)
     count_row, place_row = _make_reserve(variant)
     uniform_rows, clamps, number, noted = variant.uniform_rows, variant.clamps, variant.accumulator, variant.noted
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
@@ -164,7 +165,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     zero, one, two = np.uint32(0), np.uint32(1), np.uint32(2)
 
     def send_row(
-        source: np.uint32, slot: np.uint32, own: np.uint32, firsts: Longs, recall: Recall, rows: Rows, fcl: Fcl
+        source: np.uint32, slot: np.uint32, base: np.uint32, firsts: Longs, recall: Recall, rows: Rows, fcl: Fcl
     ) -> None:
         words, delay = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, np.uint32)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
@@ -184,7 +185,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
                     deliver(np.uint64(following + target_in(word, recall)), amount_in(word, rows, recall), fcl)
                 elif delay[turn] != zero:
                     place = np.int64(np.uint32(entry - start) + np.uint32(turn * WARP))
-                    recall.calendar_words[np.uint64(firsts[np.uint32(own + delay[turn])] + place)] = word
+                    recall.calendar_words[np.uint64(firsts[np.uint32(base + delay[turn])] + place)] = word
             entry = offset(entry + offset(_AT_ONCE * WARP))
 
     send_row = cuda.jit(device=True)(send_row)
@@ -221,15 +222,15 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         while delay < delays:
             entries = places[delay]
             if entries != zero:
-                bucket = np.uint32(np.uint32(burst + delay) & count_turns)
+                bucket = np.uint32(np.uint32(burst + delay) & count_mask)
                 places[delay] = cuda.atomic.add(recall.calendar_counts, bucket, entries)
             delay = np.uint32(delay + block)
         cuda.syncthreads()
         item = np.uint32(thread // warp)
-        own = np.uint32(item * delays)
+        base = np.uint32(item * delays)
         while item < count:
-            place_row(sources[item], burst, own, places, firsts, recall)
-            send_row(sources[item], slot, own, firsts, recall, rows, fcl)
+            place_row(sources[item], burst, base, places, firsts, recall)
+            send_row(sources[item], slot, base, firsts, recall, rows, fcl)
             item = np.uint32(item + warps)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

@@ -196,9 +196,9 @@ def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
         lists_read, waiting = longest, zero
         latest = open_latest(burst, shard_counts, routes, steering, exchange, recall, turn)
-        coming = np.uint32(burst + one)
+        next_burst = np.uint32(burst + one)
         if puts_off:
-            waiting = queue.bucket_counts[coming & count_mask]
+            waiting = queue.bucket_counts[next_burst & count_mask]
             if waiting <= queue.bucket_room:
                 lists_read = zero
             else:
@@ -221,7 +221,7 @@ def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
             scan(list_ends, lists_read, totals)
             sort_lists(burst, lists_read, list_ends, latest, counts, bins, steering, exchange, recall, rows, fcl, queue)
         if puts_off:
-            sort_buckets(coming, waiting, kept[0], counts, bins, fcl, queue)
+            sort_buckets(next_burst, waiting, kept[0], counts, bins, fcl, queue)
         flush_bins(one, counts, bins, queue, fcl)
 
     return enqueue

@@ -1,7 +1,7 @@
-"""Delays on the sender's side: the fired lists of the last bursts are read again, each for the delay that ends now.
+"""Delays on the sender's side: each burst reads the fired lists of the last bursts again, each for one delay.
 
-Rows are sorted by delay, so that what a source delivers after d bursts lies together, and one slot of the FCL is
-enough: a ring of a slot for every delay leaves the L2 cache, where additions are several times faster than in memory.
+Rows are sorted by delay, so a source's entries of one delay are adjacent. One slot of the FCL is enough. A ring with a
+slot for every delay would exceed the L2 cache, where additions are several times faster than in memory.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from burstproof.engine.cuda.plan.variant import Variant, lists_kept
 
 
 def make_keep_recalled(variant: Variant, block: int) -> Callable[..., Any]:
-    """``keep_recalled(place, burst, count, fired, recall)``: a chunk's firings into the burst's list."""
-    turns, step = np.uint32(lists_kept(variant) - 1), np.uint32(block)
+    """``keep_recalled(place, burst, count, fired, recall)``: copy a chunk's firings into the burst's list."""
+    list_mask, step = np.uint32(lists_kept(variant) - 1), np.uint32(block)
 
     def keep_recalled(place: np.int64, burst: np.uint32, count: np.uint32, fired: Fired, recall: Recall) -> None:
-        first = np.uint64(np.uint64(burst & turns) * recall.list_room + np.uint64(place))
+        first = np.uint64(np.uint64(burst & list_mask) * recall.list_room + np.uint64(place))
         entry = np.uint32(cuda.threadIdx.x)
         while entry < count:
             recall.recalled_ids[np.uint64(first + np.uint64(entry))] = fired.ids[entry]
@@ -35,11 +35,12 @@ def make_keep_recalled(variant: Variant, block: int) -> Callable[..., Any]:
 
 
 def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_lists(burst, latest, ahead, ...)``: what the lists up to that of ``burst`` deliver in burst + 1 + ahead.
+    """``send_lists(burst, latest, ahead, ...)``: send all contributions that arrive in burst + 1 + ``ahead``.
 
-    ``latest`` is the length of the burst's own list. All threads of a block call it; ``share`` of them take a row.
+    They come from the fired lists up to that of ``burst``, which has ``latest`` firings. All threads of the grid call
+    it; ``share`` of them take a row.
     """
-    longest, turns = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
+    longest, list_mask = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
     send_part, bounds, offset, clamps = make_send_part(variant), make_bounds(variant), variant.offset, variant.clamps
     team, zero, one, room = np.uint32(share), np.uint32(0), np.uint32(1), variant.recalled
     by_delay = variant.recalled > 1
@@ -58,7 +59,7 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
         thread, lists = np.uint32(cuda.threadIdx.x), np.uint32(longest - ahead)
         block, own = np.uint32(cuda.blockDim.x), thread
         while own < lists:
-            lengths[own] = recall.recalled_counts[np.uint32(burst - own) & turns] if own > zero else latest
+            lengths[own] = recall.recalled_counts[np.uint32(burst - own) & list_mask] if own > zero else latest
             own = np.uint32(own + block)
         cuda.syncthreads()
         own = thread
@@ -77,7 +78,7 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
             while item >= ends[age]:
                 first = ends[age]
                 age = np.uint32(age + one)
-            place = np.uint64(np.uint64(np.uint32(burst - age) & turns) * recall.list_room)
+            place = np.uint64(np.uint64(np.uint32(burst - age) & list_mask) * recall.list_room)
             source = recall.recalled_ids[np.uint64(place + np.uint64(np.uint32(item - first)))]
             start, last = bounds(source, rows)
             at = np.uint64(np.uint64(source) * np.uint64(longest + one) + np.uint64(np.uint32(age + ahead)))
@@ -95,9 +96,9 @@ def _make_send_lists(variant: Variant, share: int) -> Callable[..., Any]:
 
 
 def make_send_recalled(variant: Variant) -> Callable[..., None]:
-    """``send_recalled(...)``: what arrives in the burst after that of the turn."""
+    """``send_recalled(...)``: send all contributions that arrive in the burst after that of ``turn``."""
     send_lists, fired_of = _make_send_lists(variant, _share(variant)), make_fired_of()
-    turns, one, zero = np.uint32(lists_kept(variant) - 1), np.uint32(1), np.uint32(0)
+    list_mask, one, zero = np.uint32(lists_kept(variant) - 1), np.uint32(1), np.uint32(0)
 
     def send_recalled(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, turn: Turn) -> None:
         report = steering.report
@@ -106,20 +107,20 @@ def make_send_recalled(variant: Variant) -> Callable[..., None]:
         burst = np.uint32(np.uint32(report[ORIGIN]) + turn.place + one)
         latest = fired_of(steering.tallies, burst)
         if cuda.grid(1) == 0:
-            recall.recalled_counts[burst & turns] = latest
+            recall.recalled_counts[burst & list_mask] = latest
         send_lists(burst, latest, zero, steering, recall, rows, fcl)
 
     return send_recalled
 
 
 def make_send_ahead(variant: Variant) -> Callable[..., None]:
-    """``send_ahead(...)``: what arrives ``ahead`` bursts later than in the next one, for the state between bursts."""
+    """``send_ahead(...)``: send what arrives ``ahead`` bursts after the next one, for the state between bursts."""
     send_lists = _make_send_lists(variant, _share(variant))
-    turns = np.uint32(lists_kept(variant) - 1)
+    list_mask = np.uint32(lists_kept(variant) - 1)
 
     def send_ahead(steering: Steering, recall: Recall, rows: Rows, fcl: Fcl, ahead: np.uint32) -> None:
         burst = np.uint32(steering.control[BURST])
-        send_lists(burst, recall.recalled_counts[burst & turns], ahead, steering, recall, rows, fcl)
+        send_lists(burst, recall.recalled_counts[burst & list_mask], ahead, steering, recall, rows, fcl)
 
     return send_ahead
 

@@ -1,11 +1,15 @@
-"""A calendar of large networks: each bucket is in tiles of targets, whose room is bounded.
+"""A calendar for large networks: its buckets are divided into tiles of targets, and their room is bounded.
 
-As ``kernels.calendar``, but for three things. Each bucket has a part for each tile of targets, so that the additions of
-blocks that run at a time go to one tile, which stays in the L2 cache. What a part has no room for goes to a slot that
-its burst has behind the two that take turns, its *spare* slot, and so does what a restored state has under way; the
-kernel that adds the bucket adds that slot as well, if anything is there. And where there are several tiles, a block
-puts off the rows of several chunks together. A word holds the target within its tile, and above it the contribution or
-its place in the palette.
+It differs from ``kernels.calendar`` in three ways:
+
+- Each bucket has a part for each tile of targets. Blocks that run at the same time add to one tile, which stays in the
+  L2 cache.
+- Each burst has a *spare* slot of the FCL, behind the two that alternate. What a part has no room for goes there, and
+  so do the contributions under way of a restored state. The kernel that adds the bucket adds this slot as well, if
+  anything is in it.
+- With several tiles a block puts off the rows of several chunks together.
+
+A word holds the target's index within its tile, and above it the contribution or its place in the palette.
 """
 
 from __future__ import annotations
@@ -28,14 +32,14 @@ from burstproof.engine.cuda.plan.variant import Variant
 _AT_ONCE = 4
 
 
-def turns_of(variant: Variant) -> tuple[np.uint32, np.uint32]:
-    """What burst numbers are masked with for the buckets, and for their counts."""
+def calendar_masks(variant: Variant) -> tuple[np.uint32, np.uint32]:
+    """Masks that map a burst number to its bucket, and to the bucket's counts."""
     buckets = max(1, variant.calendar)
     return np.uint32(buckets - 1), np.uint32(2 * buckets - 1)
 
 
 def _make_amount_of(variant: Variant) -> Callable[..., Any]:
-    """``amount_of(high, rows)``: the contribution that the upper part of a word stands for."""
+    """``amount_of(high, rows)``: the contribution that the high bits of a word stand for."""
     number = variant.accumulator
 
     def itself(high: Any, rows: Rows) -> Any:
@@ -48,7 +52,7 @@ def _make_amount_of(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_high_of(variant: Variant) -> Callable[..., Any]:
-    """``high_of(word, shift)``: the part of ``word`` above ``shift`` bits; a place in the palette has no sign."""
+    """``high_of(word, shift)``: the bits of ``word`` above ``shift``; a place in the palette is unsigned."""
     noted = variant.noted
 
     def signed(word: Any, shift: np.uint32) -> Any:
@@ -61,9 +65,10 @@ def _make_high_of(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_entry_at(variant: Variant) -> tuple[Callable[..., Any], ...]:
-    """``entry_at(entry, shared, rows)`` of an entry of a row, and what of it ``target_in`` and ``high_in`` say.
+    """``entry_at(entry, shared, rows)``, ``target_in(first, second)`` and ``high_in(first, second)``.
 
-    That is its word, or its target and its contribution.
+    ``entry_at`` loads two values of an entry: its word and 0, or its target and contribution. The others take these
+    and return the target, and the high bits for the bucket's word.
     """
     noted, uniform_rows, bits = variant.noted, variant.uniform_rows, np.uint32(variant.target_bits)
     target_of, high_of = make_target_of(variant), _make_high_of(variant)
@@ -94,15 +99,15 @@ def _make_entry_at(variant: Variant) -> tuple[Callable[..., Any], ...]:
 
 
 def _make_deliver_spare(variant: Variant) -> Callable[..., Any]:
-    """``deliver_spare(coming, following, fcl)``: the spare slot of burst ``coming``, which is empty then.
+    """``deliver_spare(due, following, fcl)``: move the spare slot of burst ``due`` to its slot, at ``following``.
 
-    Whole words are added, whatever cells they hold. All threads of the grid call it.
+    Whole words are added, however many cells they hold. All threads of the grid call it.
     """
-    (turns, _), spare = turns_of(variant), np.uint32(FIRST_SPARE)
+    (bucket_mask, _), spare = calendar_masks(variant), np.uint32(FIRST_SPARE)
     per_word, nothing = np.uint64(max(1, 32 // variant.word.bits)), variant.word.added(0)
 
-    def deliver_spare(coming: np.uint32, following: np.uint64, fcl: Fcl) -> None:
-        slot = np.uint64(np.uint64(np.uint32(spare + (coming & turns))) * np.uint64(fcl.stride))
+    def deliver_spare(due: np.uint32, following: np.uint64, fcl: Fcl) -> None:
+        slot = np.uint64(np.uint64(np.uint32(spare + (due & bucket_mask))) * np.uint64(fcl.stride))
         source, target = np.uint64(slot // per_word), np.uint64(following // per_word)
         words, item = np.uint64(np.uint64(fcl.stride) // per_word), np.uint64(cuda.grid(1))
         while item < words:
@@ -116,20 +121,21 @@ def _make_deliver_spare(variant: Variant) -> Callable[..., Any]:
 
 
 def make_deliver_due_tiles(variant: Variant) -> Callable[..., Any]:
-    """``deliver_due(burst, slot, recall, rows, fcl)``: the bucket of the next burst into the slot after ``slot``.
+    """``deliver_due(burst, slot, recall, rows, fcl)``: add the next burst's bucket to the slot after ``slot``.
 
-    All threads of the grid call it. Each block takes a part of all words, in order, so that blocks that run at a time
-    add to the same tile. Buckets take turns; twice as many counts do, so that those of one burst can be cleared.
+    All threads of the grid call it. Each block takes a contiguous share of the words of all tiles, so that blocks that
+    run at the same time add to the same tile. Buckets are used cyclically. There are twice as many counts, so that
+    those of ``burst`` can be cleared.
     """
-    turns, count_turns = turns_of(variant)
+    bucket_mask, count_mask = calendar_masks(variant)
     deliver, deliver_spare = make_deliver(variant), _make_deliver_spare(variant)
     amount_of, high_of = _make_amount_of(variant), _make_high_of(variant)
     number, noted, tiles = variant.accumulator, variant.noted, variant.calendar_tiles
     per_burst, none, zero, one = np.uint32(tiles), variant.noted(0), np.uint32(0), np.uint32(1)
 
     def clear(burst: np.uint32, recall: Recall) -> None:
-        """One thread: the counts of a burst whose bucket is empty."""
-        turn = np.uint32(burst & count_turns)
+        """One thread: reset the counts of a burst whose bucket has been delivered."""
+        turn = np.uint32(burst & count_mask)
         for tile in range(tiles):
             recall.calendar_counts[np.uint32(turn * per_burst + np.uint32(tile))] = zero
         recall.calendar_spares[turn] = zero
@@ -156,9 +162,9 @@ def make_deliver_due_tiles(variant: Variant) -> Callable[..., Any]:
     deliver_part = cuda.jit(device=True)(deliver_part)
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
-        coming, room = np.uint32(burst + one), np.uint32(recall.calendar_room)
+        due, room = np.uint32(burst + one), np.uint32(recall.calendar_room)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        counts, bucket = np.uint32((coming & count_turns) * per_burst), np.uint32((coming & turns) * per_burst)
+        counts, bucket = np.uint32((due & count_mask) * per_burst), np.uint32((due & bucket_mask) * per_burst)
         if cuda.grid(1) == 0:
             clear(burst, recall)
         total, before = zero, zero
@@ -173,14 +179,14 @@ def make_deliver_due_tiles(variant: Variant) -> Callable[..., Any]:
             item = np.uint32(max(low, before) + np.uint32(cuda.threadIdx.x))
             deliver_part(item, min(ends, np.uint32(low + share)), first, base, recall, rows, fcl)
             before = ends
-        if recall.calendar_spares[coming & count_turns] != zero:
-            deliver_spare(coming, following, fcl)
+        if recall.calendar_spares[due & count_mask] != zero:
+            deliver_spare(due, following, fcl)
 
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 
 
 def _make_bin_of(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """``bin_of(delay, target, recall)``, and ``bin_at(entry, recall, rows)``: where a block counts an entry."""
+    """``bin_of(delay, target, recall)`` and ``bin_at(entry, recall, rows)``: bin of an entry by delay and tile."""
     tiles, several, target_of = np.uint32(variant.calendar_tiles), variant.calendar_tiles > 1, make_target_of(variant)
     in_words = variant.target_bits > 0
 
@@ -201,72 +207,72 @@ def _make_bin_of(variant: Variant) -> tuple[Callable[..., Any], Callable[..., An
 
 
 def _make_put(variant: Variant) -> Callable[..., Any]:
-    """``put(target, high, own, burst, places, recall, rows, fcl)``: an entry to its bucket, or to the spare slot."""
-    turns, count_turns = turns_of(variant)
+    """``put(target, high, entry_bin, burst, places, ...)``: add an entry to its bucket, or to the spare slot."""
+    bucket_mask, count_mask = calendar_masks(variant)
     deliver, amount_of, noted = make_deliver(variant), _make_amount_of(variant), variant.noted
     tiles, one, spare = np.uint32(variant.calendar_tiles), np.uint32(1), np.uint32(FIRST_SPARE)
 
     def put(
         target: np.uint32,
         high: Any,
-        own: np.uint32,
+        entry_bin: np.uint32,
         burst: np.uint32,
         places: Ids,
         recall: Recall,
         rows: Rows,
         fcl: Fcl,
     ) -> None:
-        place, shift = cuda.atomic.add(places, own, one), recall.calendar_shift
-        delay = np.uint32(own // tiles)
+        place, shift = cuda.atomic.add(places, entry_bin, one), recall.calendar_shift
+        delay = np.uint32(entry_bin // tiles)
         due = np.uint32(burst + delay)
         if np.uint64(place) < recall.calendar_room:
-            part = np.uint32((due & turns) * tiles + np.uint32(own - delay * tiles))
+            part = np.uint32((due & bucket_mask) * tiles + np.uint32(entry_bin - delay * tiles))
             local = np.uint32(target & np.uint32(np.uint32(one << shift) - one))
             at = np.uint64(np.uint64(part) * recall.calendar_room + np.uint64(place))
             recall.calendar_words[at] = noted(noted(high << shift) | noted(local))
         else:
-            slot = np.uint64(np.uint32(spare + (due & turns)))
+            slot = np.uint64(np.uint32(spare + (due & bucket_mask)))
             at = np.uint64(slot * np.uint64(fcl.stride) + np.uint64(target))
             deliver(at, amount_of(high, rows), fcl)
-            recall.calendar_spares[due & count_turns] = one
+            recall.calendar_spares[due & count_mask] = one
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
 
 
 def make_put_off_tiles(variant: Variant, threads: int) -> Callable[..., Any]:
-    """``put_off(count, slot, burst, sources, steering, ...)``: the rows of ``sources``, a warp to each.
+    """``put_off(count, slot, burst, sources, steering, ...)``: send the rows of ``sources``; a warp takes a row.
 
-    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are counted by bucket and
-    tile, so that the block asks for its places in each once. All threads of the block call it.
+    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are first counted by delay
+    and tile, so that the block reserves its places in each part once. All threads of the block call it.
     """
-    (_, count_turns), (bin_of, bin_at), put = turns_of(variant), _make_bin_of(variant), _make_put(variant)
+    (_, count_mask), (bin_of, bin_at), put = calendar_masks(variant), _make_bin_of(variant), _make_put(variant)
     bounds, offset, deliver = make_bounds(variant), variant.offset, make_deliver(variant)
     (entry_at, target_in, high_in), amount_of = _make_entry_at(variant), _make_amount_of(variant)
     first_kind, second_kind = variant.target, np.int32 if variant.target_bits else variant.noted
     uniform_rows, clamps, number = variant.uniform_rows, variant.clamps, variant.accumulator
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
     tiles, room = np.uint32(variant.calendar_tiles), variant.calendar_tiles * (variant.calendar + 1)
-    bins, queued, block = np.uint32(room), np.uint32(2 * tiles), np.uint32(threads)
+    bins, first_waiting, block = np.uint32(room), np.uint32(2 * tiles), np.uint32(threads)
     zero, one = np.uint32(0), np.uint32(1)
 
     def count_row(source: np.uint32, places: Ids, recall: Recall, rows: Rows) -> None:
-        found = cuda.local.array(_AT_ONCE, np.uint32)
+        entry_bins = cuda.local.array(_AT_ONCE, np.uint32)
         start, end = bounds(source, rows)
         entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
         while entry < end:
             for turn in range(_AT_ONCE):
                 at = offset(entry + offset(turn * WARP))
-                found[turn] = bin_at(at, recall, rows) if at < end else zero
+                entry_bins[turn] = bin_at(at, recall, rows) if at < end else zero
             for turn in range(_AT_ONCE):
-                if found[turn] >= queued:
-                    cuda.atomic.add(places, found[turn], one)
+                if entry_bins[turn] >= first_waiting:
+                    cuda.atomic.add(places, entry_bins[turn], one)
             entry = offset(entry + offset(_AT_ONCE * WARP))
 
     def send_row(
         source: np.uint32, slot: np.uint32, burst: np.uint32, places: Ids, recall: Recall, rows: Rows, fcl: Fcl
     ) -> None:
         first, second = cuda.local.array(_AT_ONCE, first_kind), cuda.local.array(_AT_ONCE, second_kind)
-        found = cuda.local.array(_AT_ONCE, np.uint32)
+        entry_bins = cuda.local.array(_AT_ONCE, np.uint32)
         following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
         shared = number(rows.contributions[source]) if uniform_rows else number(0)
         start, end = bounds(source, rows)
@@ -274,15 +280,15 @@ def make_put_off_tiles(variant: Variant, threads: int) -> Callable[..., Any]:
         while entry < end:
             for turn in range(_AT_ONCE):
                 at = offset(entry + offset(turn * WARP))
-                first[turn], second[turn], found[turn] = first_kind(0), second_kind(0), zero
+                first[turn], second[turn], entry_bins[turn] = first_kind(0), second_kind(0), zero
                 if at < end:
                     first[turn], second[turn] = entry_at(at, shared, rows)
-                    found[turn] = bin_of(np.uint32(rows.delays[at]), target_in(first[turn], second[turn]), recall)
+                    entry_bins[turn] = bin_of(np.uint32(rows.delays[at]), target_in(first[turn], second[turn]), recall)
             for turn in range(_AT_ONCE):
                 target, high = target_in(first[turn], second[turn]), high_in(first[turn], second[turn])
-                if found[turn] >= queued:
-                    put(target, high, found[turn], burst, places, recall, rows, fcl)
-                elif found[turn] != zero:
+                if entry_bins[turn] >= first_waiting:
+                    put(target, high, entry_bins[turn], burst, places, recall, rows, fcl)
+                elif entry_bins[turn] != zero:
                     deliver(np.uint64(following + np.uint64(target)), amount_of(high, rows), fcl)
             entry = offset(entry + offset(_AT_ONCE * WARP))
 
@@ -315,12 +321,12 @@ def make_put_off_tiles(variant: Variant, threads: int) -> Callable[..., Any]:
                 steering.control[CLAMPED] = 1
             item = np.uint32(item + warps)
         cuda.syncthreads()
-        own = np.uint32(thread + queued)
+        own = np.uint32(thread + first_waiting)
         while own < bins:
             entries = places[own]
             if entries != zero:
                 delay = np.uint32(own // tiles)
-                due = np.uint32(np.uint32(burst + delay) & count_turns)
+                due = np.uint32(np.uint32(burst + delay) & count_mask)
                 part = np.uint32(due * tiles + np.uint32(own - delay * tiles))
                 places[own] = cuda.atomic.add(recall.calendar_counts, part, entries)
             own = np.uint32(own + block)
