@@ -1,10 +1,12 @@
-"""Plasticity worked out late: what a synapse learnt is deferred until its weight is needed (SEMANTICS section 5).
+"""Deferred plasticity: a weight is updated when it is needed, not in every burst (SEMANTICS section 5).
 
-A weight matters when its source fires. Until then it is enough to know in which bursts both ends fired: a word for each
-neuron (``plan.histories``). So a burst looks at the rows of what fired, and at one row in ``period`` of all others, so
-that no row waits longer than the words remember. All steps are those of learning burst by burst, in the same order.
+A weight is needed when its source fires. Until then it is enough to know in which recent bursts both ends fired: a
+history word per neuron (``plan.histories``). So a burst updates the rows of what fired, and one in ``period`` of all
+other rows in turn, so that no row waits longer than the words reach back. All steps are those of learning burst by
+burst, in the same order.
 
-A word, shifted so that its highest bit is the present burst, is called a *past*: bit 63 - i tells of i bursts ago.
+A *past* is a history word shifted so that its highest bit is the present burst: bit 63 - i stands for i bursts ago. All
+sets of bursts are bit masks of this form.
 """
 
 from __future__ import annotations
@@ -25,38 +27,39 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _NEWEST, _OLD = 1 << 63, 255
 _EXACT = 1 << 22
-"""Whole weights below it stay exact, whatever a word's bursts add."""
+"""Integer weights below it stay exact, whatever the bursts of one word add."""
 _TOGETHER = 4
-"""Entries of a row that a thread reads at a time."""
+"""Entries of a row that a thread loads at once."""
 _ALL = (1 << 64) - 1
 
 
-class Lesson(NamedTuple):
-    """What a row's synapses of one mapping have in common.
+class RowRule(NamedTuple):
+    """One mapping's rule of plasticity, with what all synapses of a row have in common under it.
 
     Attributes
     ----------
-    before : uint64
+    source_fired : uint64
         Bursts in whose window the source fired.
-    begun : uint64
-        Bursts in which the mapping learns; none without a mapping.
-    alone : uint64
-        All bits where one end's firing is a step, too; none where the step of depression is 0.
+    learning : uint64
+        Bursts in which the mapping learns; 0 without a mapping.
+    depresses : uint64
+        All bits set if the firing of one end alone is a step of depression, 0 if that step is 0.
     window : int64
-    raised, lowered : float32
+    potentiation, depression : float32
+        Size of each step.
     """
 
-    before: np.uint64
-    begun: np.uint64
-    alone: np.uint64
+    source_fired: np.uint64
+    learning: np.uint64
+    depresses: np.uint64
     window: np.int64
-    raised: np.float32
-    lowered: np.float32
+    potentiation: np.float32
+    depression: np.float32
 
 
 @cache
 def make_past() -> Callable[..., Any]:
-    """``past(word, burst)`` -> uint64."""
+    """``past(word, burst)`` -> uint64 past of a neuron whose history is ``word``."""
     low, high, bursts = np.uint64(_OLD), np.uint64(_ALL - _OLD), np.uint64(BURSTS)
 
     def past(word: np.uint64, burst: np.int64) -> Any:
@@ -71,7 +74,7 @@ def make_past() -> Callable[..., Any]:
 
 @cache
 def make_note_past() -> Callable[..., Any]:
-    """``note_past(neuron, burst, history)``: the neuron fires."""
+    """``note_past(neuron, burst, history)``: record in the neuron's history word that it fires."""
     past, newest, high = make_past(), np.uint64(_NEWEST), np.uint64(_ALL - _OLD)
 
     def note_past(neuron: np.uint32, burst: np.int64, history: History) -> None:
@@ -83,11 +86,11 @@ def make_note_past() -> Callable[..., Any]:
 
 @cache
 def make_waiting() -> Callable[..., Any]:
-    """``waiting(own, source, burst, settles, control, deferred)`` -> uint64: the bursts that a row has to catch up on.
+    """``waiting(own, source, burst, settles, control, deferred)`` -> uint64 bursts that a row has not learnt from yet.
 
-    ``own`` is the past of its source. ``settles`` takes the present burst in; a burst that goes on with the weights as
-    they were before it does not. The row was brought up to date when its source last fired, when its turn last came,
-    and when all were.
+    ``own`` is the past of the row's source. With ``settles`` the present burst is included; during a burst, which uses
+    the weights from before it, it is not. The row was last updated when its source fired, when its turn came, or when
+    all rows were, whichever was latest.
     """
     newest, everything = np.uint64(_NEWEST), np.uint64(_ALL)
 
@@ -117,7 +120,7 @@ def make_waiting() -> Callable[..., Any]:
 
 @cache
 def make_within() -> Callable[..., Any]:
-    """``within(past, window)`` -> uint64: the bursts in whose window of bursts the neuron fired."""
+    """``within(past, window)`` -> uint64 bursts in whose window the neuron fired."""
 
     def within(past: np.uint64, window: np.int64) -> Any:
         width, found = np.int64(1), np.uint64(past)
@@ -130,113 +133,114 @@ def make_within() -> Callable[..., Any]:
 
 
 @cache
-def make_lesson() -> Callable[..., Any]:
-    """``lesson(rule, own, burst, deferred)`` -> Lesson of 1 + a mapping, or of none; ``own`` is the source's past."""
+def make_row_rule() -> Callable[..., Any]:
+    """``row_rule(rule, own, burst, deferred)`` -> RowRule of mapping ``rule - 1``; ``own``: past of the source."""
     within, nothing, everything, none = make_within(), np.float32(0), np.uint64(_ALL), np.uint64(0)
 
-    def lesson(rule: np.uint32, own: np.uint64, burst: np.int64, deferred: Deferred) -> Any:
+    def row_rule(rule: np.uint32, own: np.uint64, burst: np.int64, deferred: Deferred) -> Any:
         place = np.uint32(max(rule, np.uint32(1)) - np.uint32(1))
-        window, raised = deferred.rule_windows[place], deferred.potentiations[place]
-        lowered = deferred.depressions[place]
-        learning = np.int64(burst - deferred.rule_begins[place])
-        begun, alone = everything, none
-        if rule == np.uint32(0) or learning < 0:
-            begun = none
-        elif learning < 63:
-            begun = np.uint64(everything << np.uint64(np.int64(63) - learning))
-        if lowered > nothing:
-            alone = everything
-        return Lesson(within(own, window), begun, alone, window, raised, lowered)
+        window, potentiation = deferred.rule_windows[place], deferred.potentiations[place]
+        depression = deferred.depressions[place]
+        age = np.int64(burst - deferred.rule_begins[place])
+        learning, depresses = everything, none
+        if rule == np.uint32(0) or age < 0:
+            learning = none
+        elif age < 63:
+            learning = np.uint64(everything << np.uint64(np.int64(63) - age))
+        if depression > nothing:
+            depresses = everything
+        return RowRule(within(own, window), learning, depresses, window, potentiation, depression)
 
-    return cuda.jit(device=True)(lesson)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(row_rule)  # type: ignore[no-any-return]
 
 
 @cache
 def make_steps() -> Callable[..., Any]:
-    """``steps(lesson, word, burst)`` -> uint64 twice: bursts of potentiation, bursts with any step.
+    """``steps(row_rule, word, burst)`` -> (uint64 bursts in which both ends fired, uint64 bursts with any step).
 
-    ``word`` is that of the target.
+    ``word`` is the target's history. A step is a potentiation if both fired, else a depression.
     """
     past, within = make_past(), make_within()
 
-    def steps(lesson: Lesson, word: np.uint64, burst: np.int64) -> Any:
-        after = within(past(word, burst), lesson.window)
-        both = np.uint64(lesson.before & after)
-        return both, np.uint64((both | ((lesson.before | after) & lesson.alone)) & lesson.begun)
+    def steps(row_rule: RowRule, word: np.uint64, burst: np.int64) -> Any:
+        after = within(past(word, burst), row_rule.window)
+        both = np.uint64(row_rule.source_fired & after)
+        return both, np.uint64((both | ((row_rule.source_fired | after) & row_rule.depresses)) & row_rule.learning)
 
     return cuda.jit(device=True)(steps)  # type: ignore[no-any-return]
 
 
 @cache
-def make_learnt() -> Callable[..., Any]:
-    """``learnt(entry, weight, word, lesson, bursts, burst, rows)`` -> float32: a weight, brought up to date.
+def make_update_weight() -> Callable[..., Any]:
+    """``update_weight(entry, weight, word, row_rule, bursts, burst, rows)`` -> float32 weight after all ``bursts``.
 
-    ``word`` is that of the target, ``bursts`` are those to catch up on. Steps are whole numbers: where the weight is
-    one, too, and only falls, or never falls below 0, their order does not matter and they are counted.
+    ``word`` is the target's history. Steps are integers. If the weight is an integer too, and either only falls or
+    cannot fall below 0, the order of the steps does not matter, and they are counted.
     """
     steps_of = make_steps()
     one, nothing, exact, everything = np.uint64(1), np.float32(0), np.float32(_EXACT), np.uint64(_ALL)
 
-    def learnt(
+    def update_weight(
         entry: np.uint64,
         weight: np.float32,
         word: np.uint64,
-        lesson: Lesson,
+        row_rule: RowRule,
         bursts: np.uint64,
         burst: np.int64,
         rows: ComputedRows,
     ) -> Any:
-        both, steps = steps_of(lesson, word, burst)
+        both, steps = steps_of(row_rule, word, burst)
         steps = np.uint64(steps & bursts)
         if steps != np.uint64(0):
             rises = np.float32(cuda.popc(np.uint64(steps & both)))
             falls = np.float32(cuda.popc(np.uint64(steps & (both ^ everything))))
-            least = np.float32(weight - np.float32(lesson.lowered * falls))
+            least = np.float32(weight - np.float32(row_rule.depression * falls))
             whole = abs(weight) < exact and np.float32(np.int32(weight)) == weight
             if whole and (rises == nothing or least >= nothing):
-                weight = np.float32(max(least, nothing) + np.float32(lesson.raised * rises))
+                weight = np.float32(max(least, nothing) + np.float32(row_rule.potentiation * rises))
             else:
                 while steps != np.uint64(0):
                     step = np.uint64(steps & ((steps ^ everything) + one))
                     steps = np.uint64(steps ^ step)
                     if both & step != np.uint64(0):
-                        weight = np.float32(weight + lesson.raised)
+                        weight = np.float32(weight + row_rule.potentiation)
                     else:
-                        weight = max(np.float32(weight - lesson.lowered), nothing)
+                        weight = max(np.float32(weight - row_rule.depression), nothing)
             rows.weights[entry] = weight
         return weight
 
-    return cuda.jit(device=True)(learnt)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(update_weight)  # type: ignore[no-any-return]
 
 
 @cache
-def make_turns() -> Callable[..., Any]:
-    """``turns(control, deferred)`` -> int64: the rows whose turn it is in this burst: every ``period``-th one.
+def make_rows_due() -> Callable[..., Any]:
+    """``rows_due(control, deferred)`` -> int64 number of rows whose turn it is in this burst: every ``period``-th one.
 
-    One thread also moves the history on, by which a state tells when rules begin.
+    One thread also lengthens the history by a burst: a state tells by it when rules begin.
     """
 
-    def turns(control: Longs, deferred: Deferred) -> Any:
+    def rows_due(control: Longs, deferred: Deferred) -> Any:
         if cuda.grid(1) == 0 and control[HISTORY] < np.int64(deferred.longest) - 1:
             control[HISTORY] += 1
         period = np.int64(deferred.period)
         first = np.int64(control[BURST] % period)
         return np.int64((np.int64(deferred.sources) - first + period - 1) // period)
 
-    return cuda.jit(device=True)(turns)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(rows_due)  # type: ignore[no-any-return]
 
 
 @cache
-def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_turn(turn, lane, control, rows, deferred, identity)``: a warp brings the row up to date whose turn it is.
+def make_update_row(shard: ShardVariant) -> Callable[..., Any]:
+    """``update_row(turn, lane, control, rows, deferred, identity)``: update the row of a turn, by a warp.
 
-    Not if its source fires in this burst: whoever sends the row does it then. A word that says nothing is cleared.
+    If its source fires in this burst, it is left to the warp that sends the row. A history word without a firing is
+    cleared.
     """
-    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
-    lesson_of = make_lesson()
+    past, waiting, update_weight, id_of = make_past(), make_waiting(), make_update_weight(), make_id_of(shard)
+    rule_of_row = make_row_rule()
     newest, nothing, warp, span = np.uint64(_NEWEST), np.uint64(0), np.uint64(WARP), np.uint64(WARP * _TOGETHER)
 
-    def take_turn(
+    def update_row(
         turn: np.int64, lane: np.uint32, control: Longs, rows: ComputedRows, deferred: Deferred, identity: Identity
     ) -> None:
         burst, period = control[BURST], np.int64(deferred.period)
@@ -252,7 +256,7 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
             words = cuda.local.array(_TOGETHER, np.uint64)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
-            rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, deferred)
+            rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), own, burst, deferred)
             while entry < end:
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
@@ -266,20 +270,20 @@ def make_take_turn(shard: ShardVariant) -> Callable[..., Any]:
                     at = np.uint64(entry + np.uint64(part) * warp)
                     if at < end and rules[part] != rule:
                         rule = rules[part]
-                        lesson = lesson_of(rule, own, burst, deferred)
+                        row_rule = rule_of_row(rule, own, burst, deferred)
                     if at < end:
-                        learnt(at, weights[part], words[part], lesson, bursts, burst, rows)
+                        update_weight(at, weights[part], words[part], row_rule, bursts, burst, rows)
                 entry = np.uint64(entry + span)
 
-    return cuda.jit(device=True)(take_turn)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(update_row)  # type: ignore[no-any-return]
 
 
 def make_settle(shard: ShardVariant) -> Callable[..., None]:
-    """``settle(...)``: bring all weights up to date, and write every trace; a warp for each row.
+    """``settle(...)``: bring all weights up to date and write all eligibility traces; a warp takes a row.
 
-    A trace is the step of the present burst, so nobody needs it before. The host then says that all rows are settled.
+    A trace is the step of the present burst, so it is not needed before. The host then notes that all rows are settled.
     """
-    past, waiting, lesson_of, learnt = make_past(), make_waiting(), make_lesson(), make_learnt()
+    past, waiting, rule_of_row, update_weight = make_past(), make_waiting(), make_row_rule(), make_update_weight()
     steps_of, id_of = make_steps(), make_id_of(shard)
     lanes, newest, nothing = np.uint32(WARP - 1), np.uint64(_NEWEST), np.uint64(0)
 
@@ -296,15 +300,15 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
                 word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
-                lesson = lesson_of(np.uint32(deferred.learning_rules[entry]), own, burst, deferred)
-                learnt(entry, rows.weights[entry], word, lesson, bursts, burst, rows)
-                if lesson.begun & newest != nothing:
-                    both, steps = steps_of(lesson, word, burst)
+                row_rule = rule_of_row(np.uint32(deferred.learning_rules[entry]), own, burst, deferred)
+                update_weight(entry, rows.weights[entry], word, row_rule, bursts, burst, rows)
+                if row_rule.learning & newest != nothing:
+                    both, steps = steps_of(row_rule, word, burst)
                     change = np.float32(0)
                     if both & newest != nothing:
-                        change = lesson.raised
+                        change = row_rule.potentiation
                     elif steps & newest != nothing:
-                        change = np.float32(-lesson.lowered)
+                        change = np.float32(-row_rule.depression)
                     eligibility[entry] = change
                 entry = np.uint64(entry + np.uint64(WARP))
             source = np.uint32(source + np.uint32(np.uint32(cuda.gridsize(1)) // np.uint32(WARP)))

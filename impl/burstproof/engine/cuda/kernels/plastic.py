@@ -1,6 +1,6 @@
-"""Kernels of plasticity burst by burst: every plastic synapse, every burst (SEMANTICS section 5).
+"""Plasticity burst by burst: these kernels update every plastic synapse in every burst (SEMANTICS section 5).
 
-Where windows are short it is deferred instead (``kernels.deferred``).
+Where windows are short, learning is deferred instead (``kernels.deferred``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_note_firing(variant: Variant) -> Callable[..., Any]:
-    """``note_firing(neuron, burst, history)``: keep the history that plasticity needs."""
+    """``note_firing(neuron, burst, history)``: record in the history that the neuron fires."""
 
     def note_firing(neuron: np.uint32, burst: np.int64, history: History) -> None:
         streak = np.int32(0)
@@ -33,7 +33,7 @@ def make_note_firing(variant: Variant) -> Callable[..., Any]:
 
 
 def make_age() -> Callable[..., None]:
-    """``age(steering, history)``, one thread, after a burst: plasticity can look back on one more past burst."""
+    """``age(steering, history)``, one thread, after a burst: lengthen the known history, up to the longest window."""
 
     def age(steering: Steering, history: History) -> None:
         control = steering.control
@@ -44,10 +44,10 @@ def make_age() -> Callable[..., None]:
 
 
 def make_learn(variant: Variant) -> Callable[..., None]:
-    """``learn(...)``: change the weights of all mappings whose window of history exists.
+    """``learn(...)``: update the weights of all mappings for whose window there is enough history.
 
-    A synapse is potentiated if both ends fired in any burst of the window; under the profile's other rule in all of
-    them, and weights then stay within 0...255.
+    A synapse is potentiated if both ends fired in any burst of the window. Under the profile's other rule both must
+    have fired in every burst of it, and weights stay within 0...255.
     """
     nothing, highest, all_window = np.float32(0), np.float32(255), variant.plastic_all_window
 

@@ -1,4 +1,4 @@
-"""Kernels that send what fired along its outgoing synapses into the slots of the FCL, one warp per fired neuron."""
+"""Kernels that add the contributions of what fired to the slots of the FCL; a warp takes a fired neuron."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from burstproof.engine.cuda.args import ComputedRows, Deferred, Fcl, Identity, L
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import ACTIVE, BURST, CLAMPED, COUNT, SLOT, START
 from burstproof.engine.cuda.kernels.deferred import (
-    make_learnt,
-    make_lesson,
     make_past,
-    make_take_turn,
-    make_turns,
+    make_row_rule,
+    make_rows_due,
+    make_update_row,
+    make_update_weight,
     make_waiting,
 )
 from burstproof.engine.cuda.kernels.features import rules_of_features
@@ -27,12 +27,12 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _ROUND = 6755399441055744.0
-"""1.5 * 2^52: adding and taking away rounds half to even what is below 2^51 in magnitude."""
+"""1.5 * 2^52: adding and subtracting it rounds a float64 below 2^51 in magnitude to an integer, half to even."""
 _ROUND_BELOW = 2251799813685248.0
 
 
 def make_propagate(variant: Variant) -> Callable[..., None]:
-    """``propagate(...)``: static contributions of everything in the burst's fired list."""
+    """``propagate(...)``: send the static contributions of the burst's fired list."""
     delayed, clamps, deliver = variant.delays, variant.clamps, make_deliver(variant)
     number, offset = variant.accumulator, variant.offset
     lanes = np.uint32(WARP - 1)
@@ -69,7 +69,7 @@ def make_propagate(variant: Variant) -> Callable[..., None]:
 
 @cache
 def make_quantise() -> Callable[..., Any]:
-    """``quantise(contribution, scale)`` -> (int64 units, whether it was clamped); NaN is 0."""
+    """``quantise(contribution, scale)`` -> (int64 units, whether it was clamped); NaN gives 0."""
     half, below = np.float64(_ROUND), np.float64(_ROUND_BELOW)
 
     def quantise(contribution: np.float32, scale: Scale) -> Any:
@@ -88,10 +88,10 @@ def make_quantise() -> Callable[..., Any]:
 
 
 def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
-    """``propagate_computed(...)``: contributions that depend on a plastic weight or on the source's potential.
+    """``propagate_computed(...)``: send contributions that depend on a plastic weight or on the source's potential.
 
-    Where learning is deferred, weights are brought up to date on the way, and some more rows behind what fired.
-    Rows in host memory are begun at a multiple of a warp's entries, as reading over a link should be.
+    Where learning is deferred, the weights of these rows are first brought up to date, and those of the rows due in
+    this burst after them. Reads of rows in host memory start at a multiple of a warp's entries, to be aligned.
     """
     variant, aligned = shard.variant, shard.variant.streamed
     delayed, rounds = variant.delays, variant.round_mp_driven
@@ -102,8 +102,8 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
     degenerated, defers = rules_of_features().degenerated, variant.defers_learning
-    past, waiting, learnt, id_of = make_past(), make_waiting(), make_learnt(), make_id_of(shard)
-    turns, take_turn, lesson_of = make_turns(), make_take_turn(shard), make_lesson()
+    past, waiting, update_weight, id_of = make_past(), make_waiting(), make_update_weight(), make_id_of(shard)
+    rows_due, update_row, rule_of_row = make_rows_due(), make_update_row(shard), make_row_rule()
 
     def propagate_computed(
         steering: Steering,
@@ -139,7 +139,7 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
             if defers:
                 own = past(deferred.histories[source], burst)
                 bursts = waiting(own, source, burst, False, control, deferred)
-                rule, lesson = np.uint32(0), lesson_of(np.uint32(0), own, burst, deferred)
+                rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), own, burst, deferred)
             divisor = rows.divisors[source]
             begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
@@ -155,8 +155,8 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                         word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
                         if np.uint32(deferred.learning_rules[entry]) != rule:
                             rule = np.uint32(deferred.learning_rules[entry])
-                            lesson = lesson_of(rule, own, burst, deferred)
-                        weight = learnt(np.uint64(entry), weight, word, lesson, bursts, burst, rows)
+                            row_rule = rule_of_row(rule, own, burst, deferred)
+                        weight = update_weight(np.uint64(entry), weight, word, row_rule, bursts, burst, rows)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:
@@ -184,9 +184,9 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                 entry = offset(entry + offset(WARP))
             item += items
         if defers:
-            due = np.int64(count + turns(control, deferred))
+            due = np.int64(count + rows_due(control, deferred))
             while item < due:
-                take_turn(item - count, lane, control, rows, deferred, identity)
+                update_row(item - count, lane, control, rows, deferred, identity)
                 item += items
 
     return propagate_computed
