@@ -1,4 +1,4 @@
-"""Device functions over the cells of the FCL (``plan.word``): an arrival, what a cell holds, an empty cell."""
+"""Device functions on the cells of the FCL (``plan.word``): add to a cell, read it, clear it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_deliver(variant: Variant) -> Callable[..., Any]:
-    """``deliver(place, amount, fcl)``: add one contribution, with its mark, to the cell ``place`` of the ring.
+    """``deliver(place, amount, fcl)``: add a contribution, and its mark, to cell ``place`` of the ring.
 
-    Packed cells share a 32-bit word; none overflows, so that none reaches its neighbour.
+    Packed cells share a 32-bit word; no sum overflows, so there is no carry into a neighbour.
     """
     word = variant.word
     per_word = max(1, 32 // word.bits)
@@ -44,7 +44,7 @@ def make_deliver(variant: Variant) -> Callable[..., Any]:
 
 
 def make_place(variant: Variant) -> Callable[..., Any]:
-    """``place_of(cell)`` -> uint64: the element of ``Fcl.cells`` that holds the sum of a cell of the ring."""
+    """``place_of(cell)`` -> uint64 index in ``Fcl.cells`` of the sum of a cell of the ring."""
     elements = np.uint64(variant.word.elements)
 
     def place_of(cell: np.uint64) -> Any:
@@ -54,7 +54,7 @@ def make_place(variant: Variant) -> Callable[..., Any]:
 
 
 def make_load(variant: Variant) -> Callable[..., Any]:
-    """``load(cell, fcl)`` -> ``Word.added``: the word of a cell of the ring."""
+    """``load(cell, fcl)`` -> word of a cell of the ring, as ``Word.added``."""
     added, place_of = variant.word.added, make_place(variant)
 
     def load(cell: np.uint64, fcl: Fcl) -> Any:
@@ -64,7 +64,7 @@ def make_load(variant: Variant) -> Callable[..., Any]:
 
 
 def make_is_candidate(variant: Variant) -> Callable[..., Any]:
-    """``is_candidate(word, cell, fcl)``: whether something arrived in the cell that holds ``word``."""
+    """``is_candidate(word, cell, fcl)``: whether anything arrived in a cell, which holds ``word``."""
     zero, place_of, one = variant.word.added(0), make_place(variant), np.uint64(1)
 
     def by_word(word: Any, cell: np.uint64, fcl: Fcl) -> Any:
@@ -90,11 +90,11 @@ def make_sum_of(variant: Variant) -> Callable[..., Any]:
 
 
 def make_clear(variant: Variant) -> Callable[..., Any]:
-    """``clear(cell, fcl)``: nothing has arrived in a cell of the ring."""
+    """``clear(cell, fcl)``: reset a cell of the ring."""
     zero, place_of, one, beside = variant.word.cell(0), make_place(variant), np.uint64(1), variant.word.beside
 
     def elsewhere(cell: np.uint64, fcl: Fcl) -> None:
-        """The word is an owner's own (``kernels.owners``)."""
+        """Owners keep and clear their sums in shared memory (``kernels.owners``)."""
 
     if variant.queues is not None:
         return cuda.jit(device=True)(elsewhere)  # type: ignore[no-any-return]

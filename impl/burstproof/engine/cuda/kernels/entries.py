@@ -1,4 +1,4 @@
-"""Device functions over entries of rows that are one word (``plan.entries``), and words of a calendar."""
+"""Device functions that pack and unpack row entries of one word (``plan.entries``), which calendars hold as well."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_target_of(variant: Variant) -> Callable[..., Any]:
-    """``target_of(word)`` -> uint32: the target of an entry; one without a contribution in it is its target."""
+    """``target_of(word)`` -> uint32 target of an entry; an entry without a contribution is its target."""
     mask = np.uint32((1 << variant.target_bits) - 1)
 
     def alone(word: np.uint32) -> Any:
@@ -26,7 +26,7 @@ def make_target_of(variant: Variant) -> Callable[..., Any]:
 
 
 def make_amount_of(variant: Variant) -> Callable[..., Any]:
-    """``amount_of(word, rows)``: the contribution of an entry in the accumulator's type."""
+    """``amount_of(word, rows)``: the contribution of an entry, in the accumulator's type."""
     number, shift, place_shift = variant.accumulator, np.int32(variant.target_bits), np.uint32(variant.target_bits)
 
     def beside(word: np.int32, rows: Rows) -> Any:
@@ -39,7 +39,7 @@ def make_amount_of(variant: Variant) -> Callable[..., Any]:
 
 
 def make_entry_of(variant: Variant) -> Callable[..., Any]:
-    """``entry_of(target, contribution)`` -> int32: the word of an entry whose contribution lies in it."""
+    """``entry_of(target, contribution)`` -> int32 word with the target in the low bits, the contribution above it."""
     shift = np.uint32(variant.target_bits)
 
     def entry_of(target: np.uint32, contribution: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kernels around bursts in one kernel: the start of a batch, and fired lists in the order of a recording."""
+"""The kernels around fused bursts: one begins a batch, the other gathers a burst's fired list in ascending order."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 GATHER_THREADS = 256
 _SPAN = 8192
-"""Neurons whose firings a block orders at a time."""
+"""Neurons whose firings a block sorts at a time."""
 _STAGED = 1024
-"""Firings of them that it puts in order in shared memory, so that whole lines leave it: over a link, what counts."""
+"""Most firings that it stages in shared memory, so that it writes whole lines: over a link, only these matter."""
 
 
 def make_begin() -> Callable[..., None]:
-    """``begin(...)``, one thread: start a batch of ``start.limit`` bursts, ``head[0]`` if 0.
+    """``begin(...)``, one thread: start a batch of ``start.limit`` bursts, or of ``head[0]`` if that is 0.
 
-    While the batch before it is halted it does none.
+    If the batch before it has halted, this one does no bursts.
     """
 
     def begin(steering: Steering, head: Longs, start: Start) -> None:
@@ -68,7 +68,7 @@ def make_begin() -> Callable[..., None]:
 
 @cache
 def make_sum_of() -> Callable[..., Any]:
-    """``sum_of(values, entry, end, step)``: sum of values ``entry``, ``entry + step``, ... below ``end``."""
+    """``sum_of(values, entry, end, step)``: sum of the values at ``entry``, ``entry + step``, ... below ``end``."""
 
     def sum_of(values: Ids, entry: np.uint32, end: np.uint32, step: np.uint32) -> Any:
         total = np.int32(0)
@@ -82,7 +82,10 @@ def make_sum_of() -> Callable[..., Any]:
 
 @cache
 def make_put() -> Callable[..., Any]:
-    """``put(source, potential, rank, start, shown, log, window)``: one entry of the list that begins at ``start``."""
+    """``put(source, potential, rank, start, shown, log, window)``: write entry ``rank`` of the list at ``start``.
+
+    It goes to the log, and to the window if the list is ``shown`` there.
+    """
     none = np.uint32(0)
 
     def put(
@@ -105,7 +108,7 @@ def make_put() -> Callable[..., Any]:
 
 @cache
 def make_settle() -> Callable[..., Any]:
-    """``settle(steering, answer, order, burst, start, tally)``, one thread: control and the last counts."""
+    """``settle(steering, answer, order, burst, start, tally)``, one thread: write control and the last counts."""
 
     def settle(
         steering: Steering, answer: Longs, order: Gathering, burst: np.int64, start: np.int64, tally: np.uint64
@@ -126,7 +129,7 @@ def make_settle() -> Callable[..., Any]:
 
 @cache
 def make_rank() -> Callable[..., Any]:
-    """``rank(inside, low, present)`` -> uint32: set bits of ``present`` before bit ``inside`` from word ``low``."""
+    """``rank(inside, low, present)`` -> uint32 set bits of ``present`` from word ``low`` up to bit ``inside``."""
     one, low_bits, word_bits = np.uint32(1), np.uint32(31), np.uint32(5)
 
     def rank(inside: np.uint32, low: np.uint32, present: Ids) -> Any:
@@ -142,18 +145,19 @@ def make_rank() -> Callable[..., Any]:
 
 
 def _group(variant: Variant, threads: int) -> int:
-    """Chunks whose firings a block orders at a time."""
+    """Chunks whose firings a block sorts at a time."""
     assert variant.fused is not None
     return max(1, min(_SPAN // variant.fused.chunk, WARP if SIMULATED else threads))
 
 
 def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[..., None]:
-    """``gather(...)``: the fired list of the last burst, ascending, into the log; that burst's number and counts.
+    """``gather(...)``: write the last burst's fired list to the log, ascending, with its number and counts.
 
-    ``order.place`` is that of the burst before it. Control is brought up to date, for what sends from the list.
-    A block takes some chunks at a time; a neuron's rank in its chunk is the number of set bits before it. Unless they
-    are many, the block's firings leave it in order, so that neighbouring threads write neighbouring words.
-    Where the window lies in host memory, the host has it with the end of the kernel.
+    ``order.place`` is the place in the batch of the burst queued before this kernel, which may not have run. Control is
+    brought up to date for kernels that send from the list. A block takes a group of chunks at a time and sets a bit for
+    each firing: a neuron's rank is the number of set bits before it. Unless there are too many, firings are staged in
+    shared memory, so that consecutive threads write consecutive words. A window in host memory is complete when the
+    kernel ends.
     """
     assert variant.fused is not None
     chunk, group = variant.fused.chunk, _group(variant, threads)

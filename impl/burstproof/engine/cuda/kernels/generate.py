@@ -1,7 +1,7 @@
-"""Kernels that make the synapses of a synthetic network where the engine lives: survey first, then fill (BE-3).
+"""Kernels that generate the synapses of a synthetic network on the device, in two passes: survey, then fill (BE-3).
 
-Every device draws all synapses and keeps those onto its own neurons. A ``strategy`` says which neurons these are:
-``None`` for all of them. Every row then has the same length, so that its place needs no count.
+Every device draws all synapses and keeps those onto its own neurons. ``strategy`` says which neurons are its own. It is
+``None`` for all of them: then all rows have the same length, and no counts are needed to place them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from burstproof.network.synthetic.build import SyntheticSpec, make_generator
 from burstproof.network.synthetic.laws import integer_law
 
 DELAY, DIGITS = 0, 1
-"""Places in the survey's summary: largest delay, least k with contributions multiples of 2^-k."""
+"""Indices in the survey's summary: largest delay; least k for which all contributions are multiples of 2^-k."""
 SUMMARY_LENGTH = 2
 
 ROW_THREADS = 1 if SIMULATED else WARP
@@ -33,7 +33,7 @@ _ALL = 0xFFFFFFFF
 
 
 def make_place(strategy: str | None) -> Callable[..., Any]:
-    """``place(target, members)`` -> (whether the target is the device's, its place there)."""
+    """``place(target, members)`` -> (whether the device has the target, the target's index there)."""
 
     def anywhere(target: np.uint32, members: Own) -> Any:
         return True, target
@@ -52,7 +52,7 @@ def make_place(strategy: str | None) -> Callable[..., Any]:
 
 
 def make_ranks(strategy: str | None) -> Callable[..., Any]:
-    """``ranks(own, lane)`` -> (own ones among the warp's threads before this one, in all)."""
+    """``ranks(own, lane)`` -> (lower lanes of the warp with ``own`` set, all lanes with ``own`` set)."""
 
     def alone(own: bool, lane: np.uint32) -> Any:
         return np.uint32(0), np.uint32(1 if own else 0)
@@ -71,8 +71,8 @@ def make_ranks(strategy: str | None) -> Callable[..., Any]:
 
 @cache
 def make_finer() -> Callable[..., Any]:
-    """``finer(contribution, k, scale)`` -> (the least k, not below the given one, for which the contribution is a
-    multiple of 2^-k; 2^k); ``scale`` is 2^k as float64."""
+    """``finer(contribution, k, scale)`` -> (least k, not below the given one, with the contribution a multiple of 2^-k;
+    2^k as float64). ``scale`` is 2^k of the given k."""
     integers_from = np.float64(1 << 53)
 
     def finer(contribution: np.float32, k: np.int64, scale: np.float64) -> Any:
@@ -85,9 +85,9 @@ def make_finer() -> Callable[..., Any]:
 
 
 def survey_kernel(spec: SyntheticSpec, strategy: str | None) -> KernelSpec:
-    """``survey`` counts the device's synapses by source and by target, and finds what the fixed-point scale needs.
+    """``survey`` counts the device's synapses by target, and by source if there is a ``strategy``.
 
-    Without a ``strategy`` it does not count by source.
+    It also finds the largest delay and what the fixed-point scale needs.
     """
     return kernel_spec("survey", _make_survey(spec, strategy))
 
@@ -135,9 +135,9 @@ def _make_survey(spec: SyntheticSpec, strategy: str | None) -> Callable[..., Non
 
 
 def fill_kernel(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> KernelSpec:
-    """``fill`` writes the device's packed rows behind ``offsets``, which the counts of the survey give.
+    """``fill`` writes the device's rows at ``offsets``, which follow from the counts of the survey.
 
-    Without a ``strategy`` it writes the offsets too, but for the first, which is 0.
+    Without a ``strategy`` it also writes the offsets, except the first, which is 0.
     """
     return kernel_spec("fill", _make_fill(spec, variant, strategy), variant)
 

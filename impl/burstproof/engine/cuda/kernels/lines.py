@@ -1,4 +1,4 @@
-"""Device functions that send rows of synapses straight from host memory, in chunks of whole lines of the link."""
+"""Device functions that send rows from host memory: they are read over the link in chunks of whole lines."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _TURNS = CHUNK // WARP
 def make_part_of_word(bits: int) -> Callable[..., Any]:
     """``part_of_word(word, words, low, turn, lane)`` -> entry ``low + WARP * turn + lane`` of ``bits`` bits, unsigned.
 
-    The words of a chunk were loaded by the lanes one after another; ``word`` is what this lane has of those that hold
-    the turn's entries. 0 for what lies beyond ``words``.
+    Entries are packed in 32-bit words, which consecutive lanes have loaded (``load_word``); ``word`` is this lane's, of
+    the group that holds the turn's entries. The result is 0 beyond the end of ``words``.
     """
     per_word = 32 // bits
     share, mask = np.uint32(per_word), np.int32((1 << bits) - 1)
@@ -49,9 +49,9 @@ def make_part_of_word(bits: int) -> Callable[..., Any]:
 
 @cache
 def make_load_word(bits: int) -> Callable[..., Any]:
-    """``load_word(words, low, group, begin, end, lane)`` -> this lane's word of a group of WARP, 0 where not needed.
+    """``load_word(words, low, group, begin, end, lane)`` -> this lane's word of a group of WARP words.
 
-    Words without an entry in ``begin`` to ``end`` are left alone: they would cross the link for nothing.
+    Words without an entry in ``begin`` to ``end`` are not read, as they would cross the link for nothing; they are 0.
     """
     per_word = 32 // bits
     share, last = np.uint64(per_word), np.uint64(per_word - 1)
@@ -69,13 +69,12 @@ def make_load_word(bits: int) -> Callable[..., Any]:
 
 
 def make_send_lines(variant: Variant) -> Callable[..., Any]:
-    """``send_lines(source, begin, low, end, step, lane, slot, ...)``: a part of the row of ``source``, by a warp.
+    """``send_lines(source, begin, low, end, step, lane, slot, ...)``: send a part of the row of ``source``, by a warp.
 
-    Chunks start at ``low`` and every ``step`` entries from there; of each what lies from ``begin`` to ``end`` is sent.
-    A chunk is loaded whole before any of it is added, from addresses that are multiples of the link's lines if ``low``
-    is one of ``line_entries``, so that each line crosses once. ``contributions`` are words of two if
-    ``packed_contributions``, else one per entry, or one per source; ``delays`` are words of four. ``slot`` is that of
-    the burst.
+    Chunks start at ``low`` and every ``step`` entries from there; their entries from ``begin`` to ``end`` are sent.
+    ``slot`` is that of the burst. A chunk is loaded whole before any of it is added. If ``low`` is a multiple of
+    ``line_entries``, chunks are aligned to lines of the link, so each line crosses once. ``contributions`` are words of
+    two if ``packed_contributions``, else one per entry, or one per source; ``delays`` are words of four.
     """
     delayed, deliver = variant.delays, make_deliver(variant)
     uniform_rows, paired = variant.uniform_rows, packed_contributions(variant)
@@ -142,7 +141,7 @@ def make_send_lines(variant: Variant) -> Callable[..., Any]:
 
 
 def make_send_over_link(variant: Variant) -> Callable[..., Any]:
-    """``send(source, lane, slot, ...)`` as ``kernels.rows.make_send``, of a row in host memory."""
+    """``send(source, lane, slot, rows, fcl)``: send a row in host memory, by a warp, as ``rows.make_send_row``."""
     bounds, send_lines = make_bounds(variant), make_send_lines(variant)
     line, chunk = np.int64(line_entries(variant)), np.int64(CHUNK)
 
@@ -156,9 +155,9 @@ def make_send_over_link(variant: Variant) -> Callable[..., Any]:
 
 
 def make_send_piece_over_link(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(source, start, length, slot, ...)`` as ``rows.make_send_piece``, of a row in host memory.
+    """``send_piece(source, start, length, slot, ...)``: as ``rows.make_send_piece``, for a row in host memory.
 
-    Pieces start at whole lines, so that the last one of a row takes what is left, up to a line more than the others.
+    Each piece is moved back to the start of a line. So the last piece of a row is up to a line longer than the others.
     """
     send_lines = make_send_lines(variant)
     line, chunk = np.int64(line_entries(variant)), np.int64(CHUNK)

@@ -1,11 +1,12 @@
-"""Long rows: a burst's blocks note them in pieces, and more blocks of the same kernel, *helpers*, send the pieces.
+"""Long rows: the blocks of a burst list them in pieces, and further blocks of the same kernel, *helpers*, send these.
 
-A row of thousands of entries is too much for a warp, and a kernel of its own would begin only when the burst has ended.
-A helper polls its next place among the pieces. Both words of a piece say of which burst it is, so whoever reads the
-right numbers has the right piece: no fence is needed. It ends when all chunks are noted, and no piece is left for it.
-A block's chunk counts as noted, with its pieces, once each of them has its place. Helpers have the last blocks of the
-grid: they come up when all chunks have, so what they wait for is under way. The CUDA simulator has one block, which
-helps after its chunks.
+A row of thousands of entries is too much for a warp, and a separate kernel would start only after the burst has ended.
+
+The list of pieces is a queue in device memory: blocks reserve places with an atomic addition and store pieces of two
+words; a helper polls its next place. Both words contain the burst number, so a helper that reads the right numbers has
+the right piece, and no fence is needed. Once all pieces of a chunk have places, the chunk counts as noted. A helper
+ends when all chunks are noted and no piece is left for it. Helpers are the last blocks of the grid: they start after
+all blocks with chunks, so what they wait for is running. In the CUDA simulator the only block helps after its chunks.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _CHUNK_SHIFT = 32
-"""Place, in the progress of a burst, of the chunks that are noted; below it are their pieces."""
+"""Bit from which on a burst's progress counts the chunks that are noted; the bits below count their pieces."""
 _START_SHIFT, _BURST_SHIFT = 11, 48
-"""The second word of a piece: its length, from the first place on its first entry, from the second the burst."""
+"""Bits of a piece's second word: its length, from the first number on its first entry, from the second the burst."""
 
 
 def make_note_long(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``note_long(count, burst, fired, identity, rows, chunks)``: the long ones among a chunk's ``count`` rows.
+    """``note_long(count, burst, fired, identity, rows, chunks)``: list the pieces of a chunk's long rows.
 
-    All threads of the block call it. It does nothing where no row is long.
+    ``count`` neurons of the chunk fired. All threads of the block call it. It does nothing where no row is long.
     """
     note, id_of, one = _make_note(), make_id_of(shard), np.uint32(1)
     long_row, block, spacing = np.uint32(shard.variant.long_rows), np.uint32(threads), np.uint32(PROGRESS_SIDE)
@@ -68,7 +69,7 @@ def make_note_long(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def _make_note() -> Callable[..., Any]:
-    """``note(source, start, length, burst, chunks)`` -> int64 pieces of the row, each of which is stored as one."""
+    """``note(source, start, length, burst, chunks)`` -> int64 pieces of the row, each stored as a pair of words."""
     most, one, store = np.uint32(PIECE), np.uint32(1), make_relay().pair
     half, start_shift, burst_shift = np.uint64(32), np.uint64(_START_SHIFT), np.uint64(_BURST_SHIFT)
     spacing = np.uint32(PROGRESS_SIDE)
@@ -87,26 +88,26 @@ def _make_note() -> Callable[..., Any]:
     return cuda.jit(device=True)(note)  # type: ignore[no-any-return]
 
 
-def _make_opened(variant: Variant) -> Callable[..., Any]:
-    """``send_opened(whose, where, slot, rows, fcl)``: the piece of these two words, by a block."""
+def _make_send_words(variant: Variant) -> Callable[..., Any]:
+    """``send_words(whose, where, slot, rows, fcl)``: send the piece that these two words describe, by a block."""
     send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
     half, shift, length_of = np.uint64(32), np.uint64(_START_SHIFT), np.uint64((1 << _START_SHIFT) - 1)
     start_of = np.uint64((1 << (_BURST_SHIFT - _START_SHIFT)) - 1)
 
-    def send_opened(whose: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+    def send_words(whose: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
         start = np.uint64((where >> shift) & start_of)
         send_piece(np.uint32(whose >> half), start, np.uint32(where & length_of), slot, rows, fcl)
 
-    return cuda.jit(device=True)(send_opened)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(send_words)  # type: ignore[no-any-return]
 
 
 def make_help(shard: ShardVariant) -> Callable[..., Any]:
-    """``help_out(burst, slot, items, rows, chunks, fcl)``: pieces until all are sent, by a block behind all chunks.
+    """``help_out(burst, slot, items, rows, chunks, fcl)``: as a helper, send pieces until none is left.
 
-    All threads of a block call it. It does nothing where no row is long, or in a block that has had a chunk. The first
-    block clears the progress of the next burst.
+    ``items`` is the number of chunks. All threads of every block call it: those of a block with chunks do nothing, nor
+    does anyone where no row is long. The first block resets the progress of the next burst.
     """
-    next_piece, send_opened, one = _make_next_piece(), _make_opened(shard.variant), np.uint32(1)
+    next_piece, send_words, one = _make_next_piece(), _make_send_words(shard.variant), np.uint32(1)
     clear_progress = make_clear_progress()
 
     def help_out(burst: np.uint32, slot: np.uint32, items: np.uint32, rows: Rows, chunks: Chunks, fcl: Fcl) -> None:
@@ -124,7 +125,7 @@ def make_help(shard: ShardVariant) -> Callable[..., Any]:
             whose, where = found[0], found[1]
             going = where != np.uint64(0)
             if going:
-                send_opened(whose, where, slot, rows, fcl)
+                send_words(whose, where, slot, rows, fcl)
             cuda.syncthreads()
             item = np.uint32(item + step)
 
@@ -135,7 +136,10 @@ def make_help(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def _make_next_piece() -> Callable[..., Any]:
-    """``next_piece(item, burst, items, chunks)``: the words of piece ``item``, or 0 once there are no more pieces."""
+    """``next_piece(item, burst, items, chunks)`` -> words of piece ``item``, or zeros if all pieces come before it.
+
+    It waits until one of both is certain.
+    """
     glance, one, half, shift = make_relay().glance, np.uint32(1), np.uint64(32), np.uint64(_BURST_SHIFT)
     of_burst, low = np.uint64((1 << (64 - _BURST_SHIFT)) - 1), np.uint64(0xFFFFFFFF)
     spacing, noted, nothing = np.int64(PROGRESS_SIDE), np.int64(NOTED), np.uint64(0)
@@ -157,7 +161,7 @@ def _make_next_piece() -> Callable[..., Any]:
 
 
 def make_clear_progress() -> Callable[..., Any]:
-    """``clear_progress(burst, chunks)``, one thread: nothing is noted of ``burst``."""
+    """``clear_progress(burst, chunks)``, one thread: reset the progress of ``burst``."""
     one, spacing, noted = np.uint32(1), np.uint32(PROGRESS_SIDE), np.uint32(NOTED)
 
     def clear_progress(burst: np.uint32, chunks: Chunks) -> None:
@@ -168,11 +172,11 @@ def make_clear_progress() -> Callable[..., Any]:
 
 
 def make_send_noted(variant: Variant) -> Callable[..., Any]:
-    """``send_noted(burst, slot, rows, chunks, fcl)``: all pieces of a burst, by all blocks, once all are noted.
+    """``send_noted(burst, slot, rows, chunks, fcl)``: send all pieces of a burst once all are noted, by all blocks.
 
     A block loads its next piece while it sends one.
     """
-    send_opened, stay, one, two = _make_opened(variant), make_stay(), np.uint32(1), np.uint64(2)
+    send_words, stay, one, two = _make_send_words(variant), make_stay(), np.uint32(1), np.uint64(2)
     spacing = np.uint32(PROGRESS_SIDE)
 
     def load(item: np.uint32, count: np.uint32, chunks: Chunks) -> Any:
@@ -192,7 +196,7 @@ def make_send_noted(variant: Variant) -> Callable[..., Any]:
             item = np.uint32(item + step)
             next_whose, next_where = load(item, count, chunks)
             stay()
-            send_opened(whose, where, slot, rows, fcl)
+            send_words(whose, where, slot, rows, fcl)
             whose, where = next_whose, next_where
 
     return cuda.jit(device=True)(send_noted)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""Kernels over rows of a fixed width (``padded_rows``): sending one, and making those of a synthetic network.
+"""Padded rows (ELLPACK, ``plan.padded_rows``): the device function that sends one, and a kernel that generates them.
 
-A row's place follows from its source, so that the threads of its share load all of it at once, header and entries,
-two words at a time: one access to memory where offsets, contribution and entries take two or three, one behind another.
+A row's place follows from its source, so its threads load header and entries at once, two words each. That is one
+memory latency; with offsets, contribution and entries it would be two or three, one after another.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _AMOUNT_SHIFT = 16
 
 
 def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``send_padded(source, part, slot, rows, fcl)`` as ``rows.make_send_row``, of a padded row: ``targets`` alone.
+    """``send_padded(source, part, slot, rows, fcl)``: as ``rows.make_send_row``, for a padded row in ``targets``.
 
-    Nothing is delayed where rows are padded.
+    Padded rows have no delays.
     """
     variant = shard.variant
     deliver, number = make_deliver(variant), variant.accumulator
@@ -43,7 +43,7 @@ def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     def send_both(
         both: np.uint64, first: np.uint32, length: np.uint32, following: np.uint64, amount: Amount, fcl: Fcl
     ) -> None:
-        """Deliver to the two targets of ``both``, the first of which is entry ``first`` of ``length``."""
+        """Deliver to the two targets of ``both``, which are entries ``first`` and ``first + 1`` of ``length``."""
         if first < length:
             deliver(np.uint64(np.uint64(np.uint32(both)) + following), amount, fcl)
         if np.uint32(first + one) < length:
@@ -69,7 +69,7 @@ def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
         for p in range(per_thread):
             entry = np.uint32(np.uint32(part + np.uint32(p) * share) * two)
             if entry > zero:
-                # The word before entry 0 is the header, so that word w is entry w - 1.
+                # Word 0 is the header, so word w is entry w - 1.
                 send_both(held[p], np.uint32(entry - one), inside, following, amount, fcl)
             elif inside > zero:
                 deliver(np.uint64(np.uint64(held[p] >> half) + following), amount, fcl)
@@ -87,7 +87,10 @@ def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def fill_padded_kernel(spec: SyntheticSpec, words: int, strategy: str) -> KernelSpec:
-    """``fill`` writes a shard's padded rows, whose counts of entries the survey gave; rests in any order."""
+    """``fill`` writes a shard's padded rows, whose lengths the survey has counted.
+
+    What long rows do not keep in place lies behind all rows in any order.
+    """
     return kernel_spec("fill", _make_fill(spec, words, strategy))
 
 
@@ -102,14 +105,14 @@ def _make_fill(spec: SyntheticSpec, words: int, strategy: str) -> Callable[..., 
     kept_of_long = np.uint32(words - HEADER_AND_LINK)
 
     def header_of(source: np.uint32, length: np.uint32, scale: Scale) -> Any:
-        """Length, and the contribution of every entry of the row."""
+        """The row's header: its length, and the contribution that all its entries share."""
         units, _ = quantise(np.float32(weight_of(source, zero) * psp), scale)
         if type_of(source, zero) != 0:
             units = -units
         return np.int32(np.uint32(np.uint32(units) << np.uint32(_AMOUNT_SHIFT)) | length)
 
     def rest_of(length: np.uint32, lane: np.uint32, following: Ids) -> Any:
-        """Where a rest of ``length`` entries begins, in units: the same for all threads of the warp."""
+        """Reserve room for the rest of a long row; its place in units, the same for all threads of the warp."""
         start = np.int32(0)
         if lane == zero:
             units = np.uint32(np.uint32(length + unit - one) // unit)

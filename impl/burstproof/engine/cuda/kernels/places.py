@@ -1,6 +1,6 @@
-"""Loads and additions at places that are unsigned: numba's own take one of 64 bits for an index that may be negative.
+"""Loads and atomic additions at unsigned indices, without numba's test for a negative index.
 
-To test whether a place counts from the end costs six instructions, more than all else that a contribution needs.
+numba tests every 64-bit index. That costs six instructions, more than all else that a contribution needs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from burstproof.device.numba_cuda import SIMULATED, cuda
 
 @cache
 def make_read_once() -> Callable[..., Any]:
-    """``read_once(column, place)``: an element, which leaves the cache first, since it is not soon read again.
+    """``read_once(column, place)``: a streaming load (``ld.global.cs``), evicted first as it is not soon read again.
 
-    What is read may not be written while the kernel runs: no barrier holds the load back, nor does ``stay``.
+    Nothing may write the element while the kernel runs: neither a barrier nor ``stay`` orders this load.
     """
     if SIMULATED:
         return cuda.jit(device=True)(_read)  # type: ignore[no-any-return]
@@ -48,7 +48,7 @@ def make_read_once() -> Callable[..., Any]:
 
 @cache
 def make_add() -> Callable[..., Any]:
-    """``add(sums, place, amount)``: an atomic addition to an integer of ``sums``; its value before is not returned."""
+    """``add(sums, place, amount)``: a relaxed atomic addition to an integer of ``sums``, which returns nothing."""
     if SIMULATED:
         return cuda.jit(device=True)(_add)  # type: ignore[no-any-return]
     from numba.core import types
@@ -67,7 +67,7 @@ def make_add() -> Callable[..., Any]:
 
 
 def _check(types: Any, array: Any, *numbers: Any) -> None:
-    """Raise a TypeError unless these are of numba's ``types`` of a plain array and of integers."""
+    """Raise a TypeError unless these are numba ``types`` of a contiguous 1D array and of integers."""
     plain = isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"
     if not plain or not all(isinstance(one, types.Integer) for one in numbers):
         raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")

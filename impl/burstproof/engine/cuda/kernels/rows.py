@@ -1,4 +1,4 @@
-"""Device functions that send a row of static contributions, or a piece of one, into the slots of the FCL."""
+"""Device functions that add the static contributions of a row, or of a piece of one, to the slots of the FCL."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _AT_ONCE = 4
 
 
 def make_send_part(variant: Variant) -> Callable[..., Any]:
-    """``send_part(source, entry, end, spacing, slot, rows, fcl)``: a part of the row of ``source``.
+    """``send_part(source, entry, end, spacing, slot, rows, fcl)``: send a part of the row of ``source``.
 
-    Sends entries ``entry``, ``entry + spacing``, ... below ``end``. All columns of four are loaded before the first is
-    used, so that their latencies overlap. ``slot`` is that of the burst.
+    The part is entries ``entry``, ``entry + spacing``, ... below ``end``; ``slot`` is that of the burst. A thread loads
+    all columns of four entries before it uses the first, so that their latencies overlap.
     """
     delayed, uniform_rows, columns = variant.rings, variant.uniform_rows, in_columns(variant)
     equal_rows = variant.equal_rows
@@ -70,9 +70,9 @@ def make_send_part(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_contribution_of(variant: Variant) -> Callable[..., Any]:
-    """``contribution_of(word, value, shared, rows)``: the contribution of an entry in the accumulator's type.
+    """``contribution_of(word, value, shared, rows)``: the contribution of an entry, in the accumulator's type.
 
-    ``value`` is what a column has of it, ``shared`` what all entries of its row have.
+    It comes from the entry's ``word``, from its ``value`` in the column of contributions, or is ``shared`` by the row.
     """
     number, in_word = variant.accumulator, make_amount_of(variant)
 
@@ -98,7 +98,7 @@ def _make_contribution_of(variant: Variant) -> Callable[..., Any]:
 
 
 def make_bounds(variant: Variant) -> Callable[..., Any]:
-    """``bounds(source, rows)``: first entry of the row of ``source``, and the one after its last."""
+    """``bounds(source, rows)`` -> (first entry, end) of the row of ``source``."""
     offset = variant.offset
     equally_long, length = variant.row_length > 0, offset(variant.row_length)
 
@@ -113,7 +113,7 @@ def make_bounds(variant: Variant) -> Callable[..., Any]:
 
 
 def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
-    """``send_row(source, part, slot, rows, fcl)``: thread ``part`` of the ``share`` that send a row."""
+    """``send_row(source, part, slot, rows, fcl)``: send a row, as thread ``part`` of ``share``."""
     send_part, bounds, offset, spacing = make_send_part(variant), make_bounds(variant), variant.offset, np.uint32(share)
 
     def send_row(source: np.uint32, part: np.uint32, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
@@ -124,7 +124,7 @@ def make_send_row(variant: Variant, share: int) -> Callable[..., Any]:
 
 
 def make_send_piece(variant: Variant) -> Callable[..., Any]:
-    """``send_piece(source, start, length, slot, rows, fcl)``: ``length`` entries from ``start`` on, by a block."""
+    """``send_piece(source, start, length, slot, rows, fcl)``: send ``length`` entries from ``start`` on, by a block."""
     send_part, offset = make_send_part(variant), variant.offset
 
     def send_piece(

@@ -1,4 +1,4 @@
-"""The kinds of rows behind one name: as they lie, padded, over the link, or long ones left to a kernel of their own."""
+"""Sends a row of any format: plain, padded (ELLPACK) or in host memory. Long rows are left to ``kernels.long_rows``."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 def make_send(shard: ShardVariant, share: int) -> Callable[..., Any]:
-    """``send(source, part, slot, control, rows, fcl)``: what the row of ``source`` contributes.
+    """``send(source, part, slot, control, rows, fcl)``: send the row of ``source``, as thread ``part`` of ``share``.
 
-    This is thread ``part`` of the ``share`` that send the row; ``slot`` is that of the burst. Where rows are
-    long, those of more entries than a warp sends are left to others (``kernels.long_rows``).
+    ``slot`` is that of the burst. Rows of more entries than a warp sends are left to helpers (``kernels.long_rows``).
     """
     variant = shard.variant
     clamps, zero, one = variant.clamps, np.uint32(0), np.uint32(1)

@@ -1,4 +1,4 @@
-"""Potentials on the device in 4, 2 or 1 bytes: device functions between the stored form and float32."""
+"""Potentials stored on the device in 4, 2 or 1 bytes: device functions that convert them from and to float32."""
 
 from __future__ import annotations
 

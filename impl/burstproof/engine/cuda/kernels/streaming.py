@@ -1,4 +1,4 @@
-"""Kernel that sends rows from host memory, for networks with plastic or mp-driven synapses."""
+"""The kernel that sends static rows from host memory, for networks with plastic or mp-driven synapses."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_propagate_streamed(variant: Variant) -> Callable[..., None]:
-    """``propagate_streamed(...)``: static contributions of everything in the burst's fired list, a warp per piece.
+    """``propagate_streamed(...)``: send the static contributions of the burst's fired list; a warp takes a piece.
 
-    Arrays as ``make_send_lines`` takes them.
+    A row has ``most_pieces`` pieces of ``piece`` entries, the last ones often empty.
     """
     clamps, send_lines = variant.clamps, make_send_lines(variant)
     lanes, chunk, line = np.uint32(WARP - 1), np.int64(CHUNK), np.int64(line_entries(variant))

@@ -1,7 +1,7 @@
-"""Propagation of a network whose FCL exceeds the L2 cache: rows ascending by target, one pass for each tile of targets.
+"""Propagation where the FCL exceeds the L2 cache: rows are sorted by target, and sent in one pass per tile of targets.
 
-In each pass all firings add only to one tile of every slot, which then stays in the cache. A *cursor* per firing holds
-where the next tile starts: the entry times 2^16, plus the entries left.
+In each pass all firings add only to one tile of each slot, which stays in the cache. A *cursor* per firing holds where
+the next pass continues: the index of the entry times 2^16, plus the entries left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEFT = 16
 
 
 def _make_note_starts(variant: Variant) -> Callable[..., Any]:
-    """``note_starts(source, thread, count, row_delays, recall)``: how many entries of a row come before each delay."""
+    """``note_starts(source, thread, count, row_delays, recall)``: fill a row's ``Recall.delay_starts``."""
     places, step = np.int64((variant.recalled or variant.calendar) + 1), np.int64(WARP if SIMULATED else SORT_THREADS)
 
     def note_starts(source: np.uint64, thread: np.int64, count: np.int64, row_delays: Ids, recall: Recall) -> None:
@@ -42,10 +42,10 @@ def _make_note_starts(variant: Variant) -> Callable[..., Any]:
 
 
 def make_sort_rows(variant: Variant) -> Callable[..., None]:
-    """``sort_rows(rows, recall, sources)``: every row ascending by target, or by delay and tile (``kernels.calendar``).
+    """``sort_rows(rows, recall, sources)``: sort every row by target, or by delay and tile (``kernels.calendar``).
 
-    A block takes a row. An entry's new place is the number of entries that come before it. Rows have at most
-    ``LONG_ROW`` entries.
+    A block takes a row, of at most ``LONG_ROW`` entries. It is a rank sort: an entry's new place is the number of
+    entries that come before it.
     """
     by_delay, note_starts = variant.recalled > 0 or variant.calendar > 0, _make_note_starts(variant)
     threads = WARP if SIMULATED else SORT_THREADS
@@ -104,7 +104,7 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
 
 
 def make_open_rows(variant: Variant) -> Callable[..., None]:
-    """``open_rows(...)``: a cursor for each firing of the burst, and its contribution where a row has but one."""
+    """``open_rows(...)``: set a cursor for each firing of the burst; note the row's contribution if it has only one."""
     uniform_rows, clamps, number = variant.uniform_rows, variant.clamps, variant.accumulator
     left_bits = np.uint64(_LEFT)
 
@@ -129,9 +129,9 @@ def make_open_rows(variant: Variant) -> Callable[..., None]:
 
 
 def make_send_tile(variant: Variant) -> Callable[..., None]:
-    """``send_tile(...)``: what every firing of the burst contributes to targets below ``tile_end``, from its cursor on.
+    """``send_tile(...)``: send the entries of every firing from its cursor on, up to targets below ``tile_end``.
 
-    ``share`` threads, a power of two up to 32, take one firing at a time.
+    ``tile_share`` threads, a power of two up to 32, take a firing.
     """
     delayed, uniform_rows, deliver = variant.delays, variant.uniform_rows, make_deliver(variant)
     number = variant.accumulator
