@@ -87,20 +87,20 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
     row_shift, target = np.uint32(lists_kept(variant).bit_length() - 1), variant.target
     number = variant.read_contribution
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
-    zero, one, together = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
+    zero, one, at_once = np.uint32(0), np.uint32(1), _ROWS * _AT_ONCE
 
     def order_rows(rows_here: np.uint32, begins: Ids, total: np.uint32, store: Any, rows: Rows) -> None:
-        words, amounts = cuda.local.array(together, target), cuda.local.array(together, number)
-        delays, puts = cuda.local.array(together, np.uint8), cuda.local.array(together, np.uint32)
+        words, amounts = cuda.local.array(at_once, target), cuda.local.array(at_once, number)
+        delays, bases = cuda.local.array(at_once, np.uint8), cuda.local.array(at_once, np.uint32)
         starts, lengths = cuda.local.array(_ROWS, offset), cuda.local.array(_ROWS, np.uint32)
-        lasts, places = cuda.local.array(_ROWS, np.uint32), cuda.local.array(_ROWS, np.uint32)
+        lasts, rows_at = cuda.local.array(_ROWS, np.uint32), cuda.local.array(_ROWS, np.uint32)
         row = np.uint32(np.uint32(cuda.threadIdx.x) // warp)
         while row < rows_here:
             longest = zero
             for which in range(_ROWS):
                 asked = np.uint32(row + np.uint32(which) * warps)
                 own = min(asked, np.uint32(rows_here - one))
-                places[which] = np.uint32(rows_here + np.uint32(own << row_shift))
+                rows_at[which] = np.uint32(rows_here + np.uint32(own << row_shift))
                 start, end = bounds(np.uint32(store[own]), rows)
                 starts[which], lengths[which], lasts[which] = offset(0), zero, zero
                 if start < end:
@@ -109,21 +109,21 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
                 longest = max(longest, lengths[which])
             entry = np.uint32(np.uint32(cuda.threadIdx.x) & lanes)
             while entry < longest:
-                for turn in range(together):
+                for turn in range(at_once):
                     which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
                     place = offset(starts[which] + offset(min(at, lasts[which])))
                     words[turn], delays[turn] = read_once(rows.targets, place), read_once(rows.delays, place)
                     if columns:
                         amounts[turn] = read_once(rows.contributions, place)
-                for turn in range(together):
+                for turn in range(at_once):
                     age = np.uint32(np.uint32(delays[turn]) - one)
-                    puts[turn] = np.uint32(begins[age] + np.uint32(store[np.uint32(places[turn // _AT_ONCE] + age)]))
-                for turn in range(together):
+                    bases[turn] = np.uint32(begins[age] + np.uint32(store[np.uint32(rows_at[turn // _AT_ONCE] + age)]))
+                for turn in range(at_once):
                     which, at = turn // _AT_ONCE, np.uint32(entry + np.uint32(turn % _AT_ONCE * WARP))
                     if at < lengths[which]:
-                        store[np.uint32(puts[turn] + at)] = words[turn]
+                        store[np.uint32(bases[turn] + at)] = words[turn]
                         if columns:
-                            store[np.uint32(puts[turn] + np.uint32(at + total))] = amounts[turn]
+                            store[np.uint32(bases[turn] + np.uint32(at + total))] = amounts[turn]
                 entry = np.uint32(entry + np.uint32(_AT_ONCE * WARP))
             row = np.uint32(row + np.uint32(_ROWS) * warps)
 
@@ -136,9 +136,9 @@ def _make_bypass(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
     deliver, span, one = make_deliver(variant), np.uint32(queues.span), np.uint32(1)
 
     def bypass(word: Any, amount: Any, fcl: Fcl, queue: Queues) -> None:
-        target, kept = split_entry(word, amount)
+        target, stored = split_entry(word, amount)
         owner = np.uint32(target // span)
-        _, contribution = unpack(pack(np.uint32(target - owner * span), kept), queue)
+        _, contribution = unpack(pack(np.uint32(target - owner * span), stored), queue)
         deliver(np.uint64(target), contribution, fcl)
         queue.queue_spills[owner] = one
 
@@ -153,7 +153,7 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
     part, and to the FCL where that is full. Threads beyond the last entry write the last one again, in the same place.
     """
     columns, bucket_mask, bypass = in_columns(variant), bucket_masks(variant)[0], _make_bypass(variant, queues)
-    own_part, target, number, kept = make_own_part(variant), variant.target, variant.read_contribution, variant.queued
+    own_part, target, number, stored = make_own_part(variant), variant.target, variant.read_contribution, variant.queued
     ages, one, zero = np.uint32(variant.recalled), np.uint32(1), np.uint32(0)
     teams = np.uint32(max(1, threads // WARP // _TEAM))
     team_threads = np.uint32(threads if threads < _TEAM * WARP else _TEAM * WARP)
@@ -161,8 +161,8 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
     def copy_out(
         burst: np.uint32, begins: Ids, places: Ids, firsts: Ids, total: np.uint32, store: Any, fcl: Fcl, queue: Queues
     ) -> None:
-        words, amounts = cuda.local.array(_AT_ONCE, kept), cuda.local.array(_AT_ONCE, kept)
-        owns = cuda.local.array(_AT_ONCE, np.uint32)
+        words, amounts = cuda.local.array(_AT_ONCE, stored), cuda.local.array(_AT_ONCE, stored)
+        indices = cuda.local.array(_AT_ONCE, np.uint32)
         thread = np.uint32(cuda.threadIdx.x)
         age = np.uint32(thread // team_threads)
         while age < ages:
@@ -175,12 +175,12 @@ def _make_copy_out(variant: Variant, queues: OwnerQueues, threads: int) -> Calla
             entry = np.uint32(thread % team_threads)
             while entry < count:
                 for turn in range(_AT_ONCE):
-                    owns[turn] = min(np.uint32(entry + np.uint32(turn) * team_threads), np.uint32(count - one))
-                    words[turn] = store[np.uint32(begin + owns[turn])]
+                    indices[turn] = min(np.uint32(entry + np.uint32(turn) * team_threads), np.uint32(count - one))
+                    words[turn] = store[np.uint32(begin + indices[turn])]
                     if columns:
-                        amounts[turn] = store[np.uint32(np.uint32(begin + owns[turn]) + total)]
+                        amounts[turn] = store[np.uint32(np.uint32(begin + indices[turn]) + total)]
                 for turn in range(_AT_ONCE):
-                    place = np.uint64(bucket + np.uint64(np.uint32(first + owns[turn])))
+                    place = np.uint64(bucket + np.uint64(np.uint32(first + indices[turn])))
                     queue.bucket_targets[place] = target(words[turn])
                     if columns:
                         queue.bucket_contributions[place] = number(amounts[turn])
@@ -220,7 +220,7 @@ def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Call
     copy_out = _make_copy_out(variant, queues, threads)
     per_row, (_, count_mask), clamps = lists_kept(variant), bucket_masks(variant), variant.clamps
     most, ages, block = np.uint32(queues.rows_put_off), np.uint32(variant.recalled), np.uint32(threads)
-    zero, one, per_row_kept, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
+    zero, one, row_size, last = np.uint32(0), np.uint32(1), np.uint32(per_row + 1), np.uint32(variant.recalled - 1)
 
     def put_off(
         burst: np.uint32,
@@ -260,7 +260,7 @@ def make_put_off(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Call
                 begin = zero
                 for earlier in range(age):
                     begin = np.uint32(begin + places[earlier])
-                begins[age] = np.uint32(rows_here * per_row_kept + begin)
+                begins[age] = np.uint32(rows_here * row_size + begin)
                 if age == last:
                     total[0] = np.uint32(begin + places[age])
                 if age == zero:

@@ -1,9 +1,8 @@
 """The kernel that follows each burst of a network with queues per owner: it fills the queues for the next burst.
 
-Without buckets it reads the rows of the fired lists of the last bursts, each for one delay, as with delays on the
-sender's side (``kernels.recall``). With buckets (``kernels.buckets``) it first puts the rows of what has just fired
-into them. It then bins the block's own part and the bucket of the next burst; if that bucket overflowed, it reads the
-older lists instead.
+Without buckets it reads the rows of the last fired lists, each for one delay, as ``kernels.recall`` does. With buckets
+(``kernels.buckets``) it first puts the rows of what has just fired into them. It then bins the block's own part and the
+bucket of the next burst; if that bucket overflowed, it reads the older lists instead.
 """
 
 from __future__ import annotations
@@ -159,11 +158,8 @@ def make_enqueue(shard: ShardVariant) -> Callable[..., None]:
     variant, queues = shard.variant, shard.variant.queues
     assert queues is not None
     threads, puts_off = WARP if SIMULATED else ENQUEUE_THREADS, queues.rows_put_off > 0
-    longest, list_mask, count_mask = (
-        np.uint32(variant.recalled),
-        np.uint32(lists_kept(variant) - 1),
-        bucket_masks(variant)[1],
-    )
+    longest, list_mask = np.uint32(variant.recalled), np.uint32(lists_kept(variant) - 1)
+    _, count_mask = bucket_masks(variant)
     open_latest, scan, flush_bins = make_open_latest(shard), make_scan(), make_flush_bins(variant, queues, threads)
     sort_lists, sort_buckets = _make_sort_lists(shard, queues, threads), _make_sort_buckets(variant, queues, threads)
     put_off = make_put_off(shard, queues, threads)

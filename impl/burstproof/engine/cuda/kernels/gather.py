@@ -82,10 +82,7 @@ def make_sum_of() -> Callable[..., Any]:
 
 @cache
 def make_put() -> Callable[..., Any]:
-    """``put(source, potential, rank, start, shown, log, window)``: write entry ``rank`` of the list at ``start``.
-
-    It goes to the log, and to the window if the list is ``shown`` there.
-    """
+    """``put(source, potential, rank, start, shown, log, window)``: write to the log, and if ``shown`` to the window."""
     none = np.uint32(0)
 
     def put(

@@ -1,12 +1,11 @@
 """Long rows: the blocks of a burst list them in pieces, and further blocks of the same kernel, *helpers*, send these.
 
 A row of thousands of entries is too much for a warp, and a separate kernel would start only after the burst has ended.
-
-The list of pieces is a queue in device memory: blocks reserve places with an atomic addition and store pieces of two
-words; a helper polls its next place. Both words contain the burst number, so a helper that reads the right numbers has
-the right piece, and no fence is needed. Once all pieces of a chunk have places, the chunk counts as noted. A helper
-ends when all chunks are noted and no piece is left for it. Helpers are the last blocks of the grid: they start after
-all blocks with chunks, so what they wait for is running. In the CUDA simulator the only block helps after its chunks.
+Blocks reserve places in the list with an atomic addition and store a piece as two words; a helper polls its next place.
+Both words contain the burst number, so a helper that reads the right numbers has the right piece: no fence is needed.
+Once all pieces of a chunk have places, the chunk counts as noted. A helper ends when all chunks are noted and no piece
+is left for it. Helpers are the last blocks of the grid: they start after all blocks with chunks, so what they wait for
+is running. In the CUDA simulator the only block helps after its chunks.
 """
 
 from __future__ import annotations
@@ -136,10 +135,7 @@ def make_help(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def _make_next_piece() -> Callable[..., Any]:
-    """``next_piece(item, burst, items, chunks)`` -> words of piece ``item``, or zeros if all pieces come before it.
-
-    It waits until one of both is certain.
-    """
+    """``next_piece(item, burst, items, chunks)`` -> words of piece ``item`` once stored; zeros if none is."""
     glance, one, half, shift = make_relay().glance, np.uint32(1), np.uint64(32), np.uint64(_BURST_SHIFT)
     of_burst, low = np.uint64((1 << (64 - _BURST_SHIFT)) - 1), np.uint64(0xFFFFFFFF)
     spacing, noted, nothing = np.int64(PROGRESS_SIDE), np.int64(NOTED), np.uint64(0)

@@ -194,9 +194,8 @@ def make_count_owned(queues: OwnerQueues) -> Callable[..., Any]:
 def make_add_up_owned(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``add_up_owned(owner, first_end, candidates, ends, starts, list_place, ...)``: add up an owner's counts.
 
-    All threads of the block call it. It adds the owner's firings and candidates to the burst's, which reserves places
-    from ``list_place[0]`` on in the burst's list. ``ends`` say from ``first_end`` on where the firings of each of the
-    owner's chunks end; ``starts`` gets the places of the chunks behind ``list_place[0]``.
+    All threads of the block call it. Adding to the burst's counts also reserves places from ``list_place[0]`` on in the
+    burst's list. ``ends`` say, from ``first_end`` on, where each chunk's firings end; ``starts`` gets their places.
     """
     per_owner, chunk, count_chunk = queues.span // shard.chunk, shard.chunk, make_count_chunk()
     count_owned, exchanges, tally_places = make_count_owned(queues), shard.exchanges, np.uint32(TALLIES - 1)

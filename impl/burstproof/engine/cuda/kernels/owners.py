@@ -264,12 +264,8 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     has_arrival, seed_of = make_is_candidate(variant), make_seed(shard)
     lanes, none = np.uint32(WARP - 1), np.int32(0)
-    block, wide_block, size, span = (
-        np.uint32(threads),
-        np.uint64(threads),
-        np.uint32(shard.chunk),
-        np.uint32(queues.span),
-    )
+    block, wide_block = np.uint32(threads), np.uint64(threads)
+    size, span = np.uint32(shard.chunk), np.uint32(queues.span)
     powered, nothing, parts = variant.powered, variant.word.added(0), np.uint32(queues.span // shard.chunk)
 
     def record_ahead(

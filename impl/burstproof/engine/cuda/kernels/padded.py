@@ -28,10 +28,7 @@ _AMOUNT_SHIFT = 16
 
 
 def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``send_padded(source, part, slot, rows, fcl)``: as ``rows.make_send_row``, for a padded row in ``targets``.
-
-    Padded rows have no delays.
-    """
+    """``send_padded(source, part, slot, rows, fcl)``: as ``rows.make_send_row``; padded rows have no delays."""
     variant = shard.variant
     deliver, number = make_deliver(variant), variant.accumulator
     words, pairs = np.uint32(shard.row_words), np.uint64(shard.row_words // 2)
@@ -87,10 +84,7 @@ def make_send_padded(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def fill_padded_kernel(spec: SyntheticSpec, words: int, strategy: str) -> KernelSpec:
-    """``fill`` writes a shard's padded rows, whose lengths the survey has counted.
-
-    What long rows do not keep in place lies behind all rows in any order.
-    """
+    """``fill`` writes a shard's padded rows, of the lengths that the survey counted; rests are in any order."""
     return kernel_spec("fill", _make_fill(spec, words, strategy))
 
 

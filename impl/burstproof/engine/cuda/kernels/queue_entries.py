@@ -1,7 +1,4 @@
-"""Entries of the owners' queues: the target's index within its owner in the low bits, the contribution above it.
-
-Where there is a palette, the index of the contribution in it takes the place of the contribution.
-"""
+"""Entries of the queues of owners: the target within the owner, and above it the contribution or palette index."""
 
 from __future__ import annotations
 
@@ -62,10 +59,7 @@ def make_unpack_entry(variant: Variant, queues: OwnerQueues) -> Callable[..., An
 
 
 def make_split_entry(variant: Variant) -> Callable[..., Any]:
-    """``split_entry(word, value)`` -> (target, contribution or palette index to store in a queue entry).
-
-    ``word`` is what the column of targets holds, ``value`` the entry of the column of contributions, if there is one.
-    """
+    """``split_entry(word, value)`` -> (target, contribution or palette index); ``value``: from its column."""
     target_of, bits = make_target_of(variant), variant.target_bits
     shift, place_shift = np.int32(bits), np.uint32(bits)
 

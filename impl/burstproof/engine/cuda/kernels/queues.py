@@ -63,22 +63,22 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
             load_window(
                 after, total, parts, firsts, ends, amounts, part_of, targets, contributions, next_words, next_values
             )
-            pending, placed, full, waits = zero, bool(following <= total), True, True
-            if placed:
+            pending, put_done, flush, again = zero, bool(following <= total), True, True
+            if put_done:
                 pending, crowded = put_every(all_of_thread, words, values, counts, bins)
-                waits = cuda.syncthreads_or(crowded) != 0
+                again = cuda.syncthreads_or(crowded) != 0
             else:
                 for i in range(per_thread):
                     if np.uint32(base + own_first + np.uint32(i) * warp) < total:
                         pending = np.uint32(pending | np.uint32(one << np.uint32(i)))
-            while waits:
-                if not placed:
+            while again:
+                if not put_done:
                     pending, crowded = put(pending, words, values, counts, bins)
-                    full = cuda.syncthreads_or(crowded) != 0
-                placed, waits = False, False
-                if full:
+                    flush = cuda.syncthreads_or(crowded) != 0
+                put_done, again = False, False
+                if flush:
                     flush_bins(unit, counts, bins, queue, fcl)
-                    waits = cuda.syncthreads_or(np.int32(pending)) != 0
+                    again = cuda.syncthreads_or(np.int32(pending)) != 0
             for i in range(per_thread):
                 words[i], values[i] = next_words[i], next_values[i]
             base = following

@@ -1,15 +1,11 @@
 """A calendar for large networks: its buckets are divided into tiles of targets, and their room is bounded.
 
-It differs from ``kernels.calendar`` in three ways:
-
-- Each bucket has a part for each tile of targets. Blocks that run at the same time add to one tile, which stays in the
-  L2 cache.
-- Each burst has a *spare* slot of the FCL, behind the two that alternate. What a part has no room for goes there, and
-  so do the contributions under way of a restored state. The kernel that adds the bucket adds this slot as well, if
-  anything is in it.
-- With several tiles a block puts off the rows of several chunks together.
-
-A word holds the target's index within its tile, and above it the contribution or its place in the palette.
+It differs from ``kernels.calendar`` in three ways. Each bucket has a part for each tile of targets, so that blocks that
+run at the same time add to one tile, which stays in the L2 cache. Each burst has a *spare* slot of the FCL, behind the
+two that alternate: it takes what a part has no room for, and the contributions under way of a restored state. The
+kernel that adds the bucket adds this slot as well, if anything is in it. With several tiles a block puts off the rows
+of several chunks together. A word holds the target's index within its tile, and above it the contribution or its place
+in the palette.
 """
 
 from __future__ import annotations

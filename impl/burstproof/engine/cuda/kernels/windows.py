@@ -75,13 +75,11 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Call
     ``note`` before: where parts are short, it stores the index for each place from ``base`` to ``end`` in ``part_of``.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
-    widest, length = (
-        np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1)),
-        np.uint32(max(1, variant.row_length)),
-    )
+    widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
+    length = np.uint32(max(1, variant.row_length))
 
     def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        """``find`` computes or searches."""
+        """Nothing to store: ``find`` computes or searches."""
 
     def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
         cuda.syncthreads()  # all threads have read ``part_of`` for the last window
