@@ -77,8 +77,7 @@ def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
         return make_deliver_due_tiles(variant)
     bucket_mask, count_mask = calendar_masks(variant)
     deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
-    target_in, amount_in = _make_split_word(variant)
-    zero = noted(0)
+    (target_in, amount_in), zero = _make_split_word(variant), noted(0)
 
     def deliver_due(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         due = np.uint32(burst + one)

@@ -134,7 +134,7 @@ def make_within() -> Callable[..., Any]:
 
 @cache
 def make_row_rule() -> Callable[..., Any]:
-    """``row_rule(rule, own, burst, deferred)`` -> RowRule of mapping ``rule - 1``; ``own``: past of the source."""
+    """``row_rule(rule, own, burst, deferred)`` -> RowRule of mapping ``rule - 1``, or of none; ``own``: source past."""
     within, nothing, everything, none = make_within(), np.float32(0), np.uint64(_ALL), np.uint64(0)
 
     def row_rule(rule: np.uint32, own: np.uint64, burst: np.int64, deferred: Deferred) -> Any:

@@ -126,7 +126,7 @@ def make_settle() -> Callable[..., Any]:
 
 @cache
 def make_rank() -> Callable[..., Any]:
-    """``rank(inside, low, present)`` -> uint32 set bits of ``present`` from word ``low`` up to bit ``inside``."""
+    """``rank(inside, low, present)`` -> uint32 set bits of ``present`` from word ``low`` on, before bit ``inside``."""
     one, low_bits, word_bits = np.uint32(1), np.uint32(31), np.uint32(5)
 
     def rank(inside: np.uint32, low: np.uint32, present: Ids) -> Any:
@@ -220,33 +220,33 @@ def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[...
             cuda.syncthreads()
             if earlier != 0:
                 cuda.atomic.add(before, 0, earlier)
-            mine = np.uint32(thread // share)
-            part = np.uint32(thread - mine * share)
+            own_chunk = np.uint32(thread // share)
+            part = np.uint32(thread - own_chunk * share)
             count = zero
-            if mine < in_group:
-                count = counts[mine]
-                earlier = sum_of(counts, part, mine, share)
+            if own_chunk < in_group:
+                count = counts[own_chunk]
+                earlier = sum_of(counts, part, own_chunk, share)
                 if earlier != 0:
-                    cuda.atomic.add(starts, mine, earlier)
-            first = np.uint32(np.uint32(low + mine) * size)
+                    cuda.atomic.add(starts, own_chunk, earlier)
+            first = np.uint32(np.uint32(low + own_chunk) * size)
             entry = part
             while entry < count:
                 inside = np.uint32(chunk_ids[np.uint32(first + entry)] - first)
-                word = np.uint32(mine * np.uint32(words) + (inside >> np.uint32(5)))
+                word = np.uint32(own_chunk * np.uint32(words) + (inside >> np.uint32(5)))
                 cuda.atomic.or_(present, word, np.uint32(one << (inside & low_bits)))
                 entry = np.uint32(entry + share)
             cuda.syncthreads()
             base, last_one = np.int64(before[0]), np.uint32(in_group - one)
-            whole = np.uint32(np.uint32(starts[last_one]) + counts[last_one])
-            staged = whole <= np.uint32(_STAGED)
+            firing_count = np.uint32(np.uint32(starts[last_one]) + counts[last_one])
+            staged = firing_count <= np.uint32(_STAGED)
             if count > zero:
-                rank_base = np.uint32(starts[mine])
+                rank_base = np.uint32(starts[own_chunk])
                 entry = part
                 while entry < count:
                     source = chunk_ids[np.uint32(first + entry)]
                     potential = fired_in.chunk_potentials[np.uint32(first + entry)]
                     inside = np.uint32(source - first)
-                    rank = np.uint32(rank_base + rank_of(inside, np.uint32(mine * np.uint32(words)), present))
+                    rank = np.uint32(rank_base + rank_of(inside, np.uint32(own_chunk * np.uint32(words)), present))
                     if staged:
                         staged_ids[rank] = source
                         staged_potentials[rank] = potential
@@ -256,7 +256,7 @@ def make_gather(variant: Variant, threads: int = GATHER_THREADS) -> Callable[...
             cuda.syncthreads()
             if staged:
                 item = np.int64(thread) - (base & lane_bits)
-                while item < np.int64(whole):
+                while item < np.int64(firing_count):
                     if item >= 0:
                         put(staged_ids[item], staged_potentials[item], base + item, start, shown, log, window)
                     item += np.int64(threads)

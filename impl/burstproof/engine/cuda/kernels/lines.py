@@ -82,8 +82,7 @@ def make_send_lines(variant: Variant) -> Callable[..., Any]:
     number = variant.accumulator
     load_pair, pair_part = make_load_word(16), make_part_of_word(16)
     load_bytes, byte_part = make_load_word(8), make_part_of_word(8)
-    turns = _TURNS
-    sign_bit = np.int32(0x8000)
+    turns, sign_bit = _TURNS, np.int32(0x8000)
 
     def send_lines(
         source: np.uint32,

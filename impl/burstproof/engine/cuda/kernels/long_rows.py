@@ -76,11 +76,11 @@ def _make_note() -> Callable[..., Any]:
     def note(source: np.uint32, start: np.uint64, length: np.uint32, burst: np.uint32, chunks: Chunks) -> Any:
         parts = np.int64((length + most - one) // most)
         at = np.int64(cuda.atomic.add(chunks.progress, np.uint32((burst & one) * spacing), parts))
-        whose = np.uint64((np.uint64(source) << half) | np.uint64(burst))
+        origin = np.uint64((np.uint64(source) << half) | np.uint64(burst))
         while length > np.uint32(0):
             own = min(length, most)
-            where = np.uint64((start << start_shift) | np.uint64(own) | (np.uint64(burst) << burst_shift))
-            store(chunks.pieces, np.int64(2) * at, np.int64(whose), np.int64(where))
+            extent = np.uint64((start << start_shift) | np.uint64(own) | (np.uint64(burst) << burst_shift))
+            store(chunks.pieces, np.int64(2) * at, np.int64(origin), np.int64(extent))
             at, start, length = np.int64(at + np.int64(1)), np.uint64(start + np.uint64(own)), np.uint32(length - own)
         return parts
 
@@ -88,14 +88,14 @@ def _make_note() -> Callable[..., Any]:
 
 
 def _make_send_words(variant: Variant) -> Callable[..., Any]:
-    """``send_words(whose, where, slot, rows, fcl)``: send the piece that these two words describe, by a block."""
+    """``send_words(origin, extent, slot, rows, fcl)``: send the piece that these two words describe, by a block."""
     send_piece = (make_send_piece_over_link if variant.streamed else make_send_piece)(variant)
     half, shift, length_of = np.uint64(32), np.uint64(_START_SHIFT), np.uint64((1 << _START_SHIFT) - 1)
     start_of = np.uint64((1 << (_BURST_SHIFT - _START_SHIFT)) - 1)
 
-    def send_words(whose: np.uint64, where: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
-        start = np.uint64((where >> shift) & start_of)
-        send_piece(np.uint32(whose >> half), start, np.uint32(where & length_of), slot, rows, fcl)
+    def send_words(origin: np.uint64, extent: np.uint64, slot: np.uint32, rows: Rows, fcl: Fcl) -> None:
+        start = np.uint64((extent >> shift) & start_of)
+        send_piece(np.uint32(origin >> half), start, np.uint32(extent & length_of), slot, rows, fcl)
 
     return cuda.jit(device=True)(send_words)  # type: ignore[no-any-return]
 
@@ -103,8 +103,8 @@ def _make_send_words(variant: Variant) -> Callable[..., Any]:
 def make_help(shard: ShardVariant) -> Callable[..., Any]:
     """``help_out(burst, slot, items, rows, chunks, fcl)``: as a helper, send pieces until none is left.
 
-    ``items`` is the number of chunks. All threads of every block call it: those of a block with chunks do nothing, nor
-    does anyone where no row is long. The first block resets the progress of the next burst.
+    ``items`` is the number of chunks. All threads of the grid call it. It does nothing where no row is long, or in a
+    block that had a chunk, except that the first block resets the progress of the next burst.
     """
     next_piece, send_words, one = _make_next_piece(), _make_send_words(shard.variant), np.uint32(1)
     clear_progress = make_clear_progress()
@@ -121,10 +121,10 @@ def make_help(shard: ShardVariant) -> Callable[..., Any]:
             if cuda.threadIdx.x == 0:
                 found[0], found[1] = next_piece(item, burst, items, chunks)
             cuda.syncthreads()
-            whose, where = found[0], found[1]
-            going = where != np.uint64(0)
+            origin, extent = found[0], found[1]
+            going = extent != np.uint64(0)
             if going:
-                send_words(whose, where, slot, rows, fcl)
+                send_words(origin, extent, slot, rows, fcl)
             cuda.syncthreads()
             item = np.uint32(item + step)
 
@@ -145,11 +145,11 @@ def _make_next_piece() -> Callable[..., Any]:
         mine, room = np.uint64(np.uint64(burst) & of_burst), np.uint32(chunks.pieces.size // 2)
         at = np.int64(2) * np.int64(min(item, np.uint32(room - one)))
         while True:
-            whose, where = np.uint64(glance(chunks.pieces, at)), np.uint64(glance(chunks.pieces, at + 1))
+            origin, extent = np.uint64(glance(chunks.pieces, at)), np.uint64(glance(chunks.pieces, at + 1))
             done = np.uint64(glance(chunks.progress, count + noted))
-            is_there = np.uint32(whose & low) == burst and np.uint64(where >> shift) == mine and where != nothing
+            is_there = np.uint32(origin & low) == burst and np.uint64(extent >> shift) == mine and extent != nothing
             if item < room and is_there:
-                return whose, where
+                return origin, extent
             if np.uint32(done >> half) == items and item >= np.uint32(done & low):
                 return nothing, nothing
 
@@ -185,14 +185,14 @@ def make_send_noted(variant: Variant) -> Callable[..., Any]:
 
     def send_noted(burst: np.uint32, slot: np.uint32, rows: Rows, chunks: Chunks, fcl: Fcl) -> None:
         item, step = np.uint32(cuda.blockIdx.x), np.uint32(cuda.gridDim.x)
-        whose, where = load(item, np.uint32(chunks.pieces.size // 2), chunks)
+        origin, extent = load(item, np.uint32(chunks.pieces.size // 2), chunks)
         stay()
         count = np.uint32(chunks.progress[np.uint32((burst & one) * spacing)])
         while item < count:
             item = np.uint32(item + step)
-            next_whose, next_where = load(item, count, chunks)
+            next_origin, next_extent = load(item, count, chunks)
             stay()
-            send_words(whose, where, slot, rows, fcl)
-            whose, where = next_whose, next_where
+            send_words(origin, extent, slot, rows, fcl)
+            origin, extent = next_origin, next_extent
 
     return cuda.jit(device=True)(send_noted)  # type: ignore[no-any-return]

@@ -94,11 +94,9 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
     this burst after them. Reads of rows in host memory start at a multiple of a warp's entries, to be aligned.
     """
     variant, aligned = shard.variant, shard.variant.streamed
-    delayed, rounds = variant.delays, variant.round_mp_driven
-    offset = variant.offset
+    delayed, rounds, offset = variant.delays, variant.round_mp_driven, variant.offset
     quantise, deliver = make_quantise(), make_deliver(variant)
-    lanes = np.uint32(WARP - 1)
-    silent = np.float32(0)
+    lanes, silent = np.uint32(WARP - 1), np.float32(0)
     half, cap = np.float64(0.5), np.float64(255)
     transmits, degenerates = variant.extras.transmits, variant.extras.degenerates
     degenerated, defers = rules_of_features().degenerated, variant.defers_learning

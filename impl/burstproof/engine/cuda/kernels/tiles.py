@@ -52,10 +52,8 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
     delayed, carries = variant.delays, not (variant.uniform_rows or variant.target_bits)
     notes, by_tile = by_delay and not variant.calendar_tiles, variant.calendar_tiles > 1
     tiles, target, target_of = np.uint32(variant.calendar_tiles), variant.target, make_target_of(variant)
-    in_words = variant.target_bits > 0
-    number, offset = variant.contribution, variant.offset
-    room = LONG_ROW
-    step = np.int64(threads)
+    in_words, number, offset = variant.target_bits > 0, variant.contribution, variant.offset
+    room, step = LONG_ROW, np.int64(threads)
 
     def sort_rows(rows: Rows, recall: Recall, sources: np.uint32) -> None:
         offsets, targets, contributions, delays = rows.offsets, rows.targets, rows.contributions, rows.delays
@@ -77,8 +75,8 @@ def make_sort_rows(variant: Variant) -> Callable[..., None]:
                     row_delays[own] = delays[start + offset(own)]
                 keys[own] = row_delays[own] if by_delay else row_targets[own]
                 if by_tile:
-                    aim = target_of(row_targets[own]) if in_words else np.uint32(row_targets[own])
-                    keys[own] = np.uint32(keys[own] * tiles + (aim >> recall.calendar_shift))
+                    neuron = target_of(row_targets[own]) if in_words else np.uint32(row_targets[own])
+                    keys[own] = np.uint32(keys[own] * tiles + (neuron >> recall.calendar_shift))
                 own += step
             cuda.syncthreads()
             if notes:
