@@ -119,8 +119,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "what fired 256 bursts ago counts as firing now",
         "engine/cuda/kernels/deferred.py",
-        "if own == nothing and lane == np.uint32(0):",
-        "if own != nothing and lane == np.uint32(0):",
+        "if source_past == nothing and lane == np.uint32(0):",
+        "if source_past != nothing and lane == np.uint32(0):",
         (SILENT,),
     ),
     Fault(

@@ -86,22 +86,22 @@ def make_note_past() -> Callable[..., Any]:
 
 @cache
 def make_waiting() -> Callable[..., Any]:
-    """``waiting(own, source, burst, settles, control, deferred)`` -> uint64 bursts that a row has not learnt from yet.
+    """``waiting(source_past, source, burst, settles, control, deferred)`` -> uint64 bursts that a row has missed.
 
-    ``own`` is the past of the row's source. With ``settles`` the present burst is included; during a burst, which uses
+    Its weights have yet to learn from these. With ``settles`` the present burst is included; during a burst, which uses
     the weights from before it, it is not. The row was last updated when its source fired, when its turn came, or when
     all rows were, whichever was latest.
     """
     newest, everything = np.uint64(_NEWEST), np.uint64(_ALL)
 
     def waiting(
-        own: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, deferred: Deferred
+        source_past: np.uint64, source: np.uint32, burst: np.int64, settles: bool, control: Longs, deferred: Deferred
     ) -> Any:
         period = np.int64(deferred.period)
         back = np.int64((burst - np.int64(source)) % period)
-        found, fired = everything, own
+        found, fired = everything, source_past
         if not settles:
-            found, fired = np.uint64(everything ^ newest), np.uint64(own & (everything ^ newest))
+            found, fired = np.uint64(everything ^ newest), np.uint64(source_past & (everything ^ newest))
             if back == 0:
                 back = period
         for step in (1, 2, 4, 8, 16, 32):
@@ -134,10 +134,10 @@ def make_within() -> Callable[..., Any]:
 
 @cache
 def make_row_rule() -> Callable[..., Any]:
-    """``row_rule(rule, own, burst, deferred)`` -> RowRule of mapping ``rule - 1``, or of none; ``own``: source past."""
+    """``row_rule(rule, source_past, burst, deferred)`` -> RowRule of mapping ``rule - 1``, or of none if that is -1."""
     within, nothing, everything, none = make_within(), np.float32(0), np.uint64(_ALL), np.uint64(0)
 
-    def row_rule(rule: np.uint32, own: np.uint64, burst: np.int64, deferred: Deferred) -> Any:
+    def row_rule(rule: np.uint32, source_past: np.uint64, burst: np.int64, deferred: Deferred) -> Any:
         place = np.uint32(max(rule, np.uint32(1)) - np.uint32(1))
         window, potentiation = deferred.rule_windows[place], deferred.potentiations[place]
         depression = deferred.depressions[place]
@@ -149,21 +149,21 @@ def make_row_rule() -> Callable[..., Any]:
             learning = np.uint64(everything << np.uint64(np.int64(63) - age))
         if depression > nothing:
             depresses = everything
-        return RowRule(within(own, window), learning, depresses, window, potentiation, depression)
+        return RowRule(within(source_past, window), learning, depresses, window, potentiation, depression)
 
     return cuda.jit(device=True)(row_rule)  # type: ignore[no-any-return]
 
 
 @cache
 def make_steps() -> Callable[..., Any]:
-    """``steps(row_rule, word, burst)`` -> (uint64 bursts in which both ends fired, uint64 bursts with any step).
+    """``steps(row_rule, target_word, burst)`` -> (uint64 bursts in which both ends fired, uint64 bursts with any step).
 
-    ``word`` is the target's history. A step is a potentiation if both fired, else a depression.
+    ``target_word`` is the target's history. A step is a potentiation if both fired, else a depression.
     """
     past, within = make_past(), make_within()
 
-    def steps(row_rule: RowRule, word: np.uint64, burst: np.int64) -> Any:
-        after = within(past(word, burst), row_rule.window)
+    def steps(row_rule: RowRule, target_word: np.uint64, burst: np.int64) -> Any:
+        after = within(past(target_word, burst), row_rule.window)
         both = np.uint64(row_rule.source_fired & after)
         return both, np.uint64((both | ((row_rule.source_fired | after) & row_rule.depresses)) & row_rule.learning)
 
@@ -172,10 +172,10 @@ def make_steps() -> Callable[..., Any]:
 
 @cache
 def make_update_weight() -> Callable[..., Any]:
-    """``update_weight(entry, weight, word, row_rule, bursts, burst, rows)`` -> float32 weight after all ``bursts``.
+    """``update_weight(entry, weight, target_word, row_rule, bursts, burst, rows)`` -> float32 weight after ``bursts``.
 
-    ``word`` is the target's history. Steps are integers. If the weight is an integer too, and either only falls or
-    cannot fall below 0, the order of the steps does not matter, and they are counted.
+    ``target_word`` is the target's history. Steps are integers. If the weight is an integer too, and either only falls
+    or cannot fall below 0, the order of the steps does not matter, and they are counted.
     """
     steps_of = make_steps()
     one, nothing, exact, everything = np.uint64(1), np.float32(0), np.float32(_EXACT), np.uint64(_ALL)
@@ -183,13 +183,13 @@ def make_update_weight() -> Callable[..., Any]:
     def update_weight(
         entry: np.uint64,
         weight: np.float32,
-        word: np.uint64,
+        target_word: np.uint64,
         row_rule: RowRule,
         bursts: np.uint64,
         burst: np.int64,
         rows: ComputedRows,
     ) -> Any:
-        both, steps = steps_of(row_rule, word, burst)
+        both, steps = steps_of(row_rule, target_word, burst)
         steps = np.uint64(steps & bursts)
         if steps != np.uint64(0):
             rises = np.float32(cuda.popc(np.uint64(steps & both)))
@@ -245,18 +245,18 @@ def make_update_row(shard: ShardVariant) -> Callable[..., Any]:
     ) -> None:
         burst, period = control[BURST], np.int64(deferred.period)
         source = np.uint32(burst % period + turn * period)
-        own = past(deferred.histories[source], burst)
-        if own & newest == nothing:
-            if own == nothing and lane == np.uint32(0):
+        source_past = past(deferred.histories[source], burst)
+        if source_past & newest == nothing:
+            if source_past == nothing and lane == np.uint32(0):
                 deferred.histories[source] = nothing
-            bursts = waiting(own, source, burst, False, control, deferred)
+            bursts = waiting(source_past, source, burst, False, control, deferred)
             targets = cuda.local.array(_TOGETHER, np.uint32)
             weights = cuda.local.array(_TOGETHER, np.float32)
             rules = cuda.local.array(_TOGETHER, np.uint32)
-            words = cuda.local.array(_TOGETHER, np.uint64)
+            target_words = cuda.local.array(_TOGETHER, np.uint64)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(lane))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
-            rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), own, burst, deferred)
+            rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), source_past, burst, deferred)
             while entry < end:
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
@@ -265,14 +265,14 @@ def make_update_row(shard: ShardVariant) -> Callable[..., Any]:
                         targets[part], weights[part] = rows.computed_targets[at], rows.weights[at]
                         rules[part] = deferred.learning_rules[at]
                 for part in range(_TOGETHER):
-                    words[part] = deferred.histories[id_of(targets[part], identity)]
+                    target_words[part] = deferred.histories[id_of(targets[part], identity)]
                 for part in range(_TOGETHER):
                     at = np.uint64(entry + np.uint64(part) * warp)
                     if at < end and rules[part] != rule:
                         rule = rules[part]
-                        row_rule = rule_of_row(rule, own, burst, deferred)
+                        row_rule = rule_of_row(rule, source_past, burst, deferred)
                     if at < end:
-                        update_weight(at, weights[part], words[part], row_rule, bursts, burst, rows)
+                        update_weight(at, weights[part], target_words[part], row_rule, bursts, burst, rows)
                 entry = np.uint64(entry + span)
 
     return cuda.jit(device=True)(update_row)  # type: ignore[no-any-return]
@@ -294,16 +294,16 @@ def make_settle(shard: ShardVariant) -> Callable[..., None]:
         burst = control[BURST]
         source = np.uint32(thread // np.uint32(WARP))
         while source < deferred.sources:
-            own = past(deferred.histories[source], burst)
-            bursts = waiting(own, source, burst, True, control, deferred)
+            source_past = past(deferred.histories[source], burst)
+            bursts = waiting(source_past, source, burst, True, control, deferred)
             entry = np.uint64(np.uint64(rows.computed_offsets[source]) + np.uint64(thread & lanes))
             end = np.uint64(rows.computed_offsets[np.uint32(source + np.uint32(1))])
             while entry < end:
-                word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
-                row_rule = rule_of_row(np.uint32(deferred.learning_rules[entry]), own, burst, deferred)
-                update_weight(entry, rows.weights[entry], word, row_rule, bursts, burst, rows)
+                target_word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
+                row_rule = rule_of_row(np.uint32(deferred.learning_rules[entry]), source_past, burst, deferred)
+                update_weight(entry, rows.weights[entry], target_word, row_rule, bursts, burst, rows)
                 if row_rule.learning & newest != nothing:
-                    both, steps = steps_of(row_rule, word, burst)
+                    both, steps = steps_of(row_rule, target_word, burst)
                     change = np.float32(0)
                     if both & newest != nothing:
                         change = row_rule.potentiation

@@ -180,8 +180,8 @@ def _make_fill(spec: SyntheticSpec, variant: Variant, strategy: str | None) -> C
                     signed = number(-units if inhibitory else units)
                     entry = signed
                     if paletted:
-                        listed = np.int32(np.int32(weight_of(np.uint32(source), item)) - lowest)
-                        entry = np.int32(listed + weights) if inhibitory else listed
+                        weight_index = np.int32(np.int32(weight_of(np.uint32(source), item)) - lowest)
+                        entry = np.int32(weight_index + weights) if inhibitory else weight_index
                     rows.targets[at] = entry_of(place, entry) if in_words else place
                     if not uniform_rows and not in_words:
                         rows.contributions[at] = column(entry)

@@ -112,9 +112,9 @@ def make_list_one(shard: ShardVariant) -> Callable[..., Any]:
     ) -> None:
         if exchanges:
             source = np.uint32(id_of(chunks.chunk_ids[local], identity))
-            told, at = word(listing.sequence, source), np.uint64(listing.side + header + place)
+            message, at = word(listing.sequence, source), np.uint64(listing.side + header + place)
             for sink in range(exchange.sinks.size):
-                store(near(exchange.sinks, listing.sinks), sink, at, told)
+                store(near(exchange.sinks, listing.sinks), sink, at, message)
             if listing.start >= np.int64(0):
                 logged = np.uint64(np.uint64(listing.start) + place)
                 log.log_ids[logged], log.log_potentials[logged] = source, chunks.chunk_potentials[local]

@@ -53,7 +53,7 @@ _AT_ONCE = {16: 8, 32: 4, 64: 4}
 """Entries that a thread loads before it adds the first, by bits of an entry."""
 
 
-def make_word_in(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
+def make_shared_sums(variant: Variant, queues: OwnerQueues) -> tuple[Callable[..., Any], ...]:
     """``put(sums, local, word)``, ``add(sums, local, word)`` and ``word_at(sums, local)``: the sums of an owner.
 
     ``sums`` are int32 words in shared memory. A sum of 64 bits takes two of them, ``span`` apart: the first adds up the
@@ -103,7 +103,7 @@ def make_arrival(variant: Variant) -> Callable[..., Any]:
 
 def make_clear_sums(variant: Variant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
     """``clear_sums(sums)``: clear the sums of an owner's neurons."""
-    put, _, _ = make_word_in(variant, queues)
+    put, _, _ = make_shared_sums(variant, queues)
     span, block, nothing = np.uint32(queues.span), np.uint32(threads), variant.word.added(0)
 
     def clear_sums(sums: Any) -> None:
@@ -121,7 +121,7 @@ def make_open_queue(variant: Variant, queues: OwnerQueues, threads: int) -> Call
     What the queue had no room for is moved from the FCL to the sums, which are 0 before. All threads of the block call
     it; its barrier separates what they did before from what they do after.
     """
-    put, _, _ = make_word_in(variant, queues)
+    put, _, _ = make_shared_sums(variant, queues)
     span, block, spacing = np.uint32(queues.span), np.uint32(threads), np.uint32(SPACING)
     zero, added, cleared = np.uint32(0), variant.word.added, variant.word.cell(0)
 
@@ -169,7 +169,7 @@ def _make_add_entries(variant: Variant, queues: OwnerQueues, threads: int, all_t
 
     With ``all_there`` none is compared with ``end``. All are loaded before the first is added.
     """
-    _, add, _ = make_word_in(variant, queues)
+    _, add, _ = make_shared_sums(variant, queues)
     unpack, arrival, read_once = make_unpack_entry(variant, queues), make_arrival(variant), make_read_once()
     entry_type, nothing, step = variant.queued, variant.queued(0), np.uint64(threads)
     at_once = _AT_ONCE[queues.entry_bits]
@@ -204,7 +204,7 @@ def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *
     """
     per_thread, parts = shard.chunk // threads, np.uint32(queues.span // shard.chunk)
     consume = make_consume(shard, stimulable=not usual)
-    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_word_in(shard.variant, queues)
+    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=not usual), make_shared_sums(shard.variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     lanes, silent, none, (_, no_record) = np.uint32(WARP - 1), np.float32(0), np.int32(0), make_record(shard.variant)
     block, size, nothing = np.uint64(threads), np.uint64(shard.chunk), shard.variant.word.added(0)
@@ -260,7 +260,7 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     """
     variant, last = shard.variant, np.uint32(queues.span - 1)
     consume, ready = make_consume(shard, stimulable=False, records_ahead=True), make_ready(variant)
-    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=False), make_word_in(variant, queues)
+    fetch, (put, _, word_at) = make_fetch_neuron(shard, bounded=False), make_shared_sums(variant, queues)
     append, block_tally, hand_over = make_append(), make_block_tally(), make_hand_over()
     has_arrival, seed_of = make_is_candidate(variant), make_seed(shard)
     lanes, none = np.uint32(WARP - 1), np.int32(0)

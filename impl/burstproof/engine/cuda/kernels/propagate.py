@@ -135,9 +135,9 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                 if rounds:
                     potential = np.float32(min(np.float64(int(np.float64(potential) + half)), cap))
             if defers:
-                own = past(deferred.histories[source], burst)
-                bursts = waiting(own, source, burst, False, control, deferred)
-                rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), own, burst, deferred)
+                source_past = past(deferred.histories[source], burst)
+                bursts = waiting(source_past, source, burst, False, control, deferred)
+                rule, row_rule = np.uint32(0), rule_of_row(np.uint32(0), source_past, burst, deferred)
             divisor = rows.divisors[source]
             begin = offset(rows.computed_offsets[source])
             entry = offset(begin + offset(lane))
@@ -150,11 +150,11 @@ def make_propagate_computed(shard: ShardVariant) -> Callable[..., None]:
                     sign = np.int64(rows.signs[entry])
                     if defers:
                         weight = rows.weights[entry]
-                        word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
+                        target_word = deferred.histories[id_of(rows.computed_targets[entry], identity)]
                         if np.uint32(deferred.learning_rules[entry]) != rule:
                             rule = np.uint32(deferred.learning_rules[entry])
-                            row_rule = rule_of_row(rule, own, burst, deferred)
-                        weight = update_weight(np.uint64(entry), weight, word, row_rule, bursts, burst, rows)
+                            row_rule = rule_of_row(rule, source_past, burst, deferred)
+                        weight = update_weight(np.uint64(entry), weight, target_word, row_rule, bursts, burst, rows)
                 if sign != 0:
                     psp = rows.psps[entry]
                     if driven:
