@@ -1,12 +1,11 @@
-"""The arguments of the CUDA kernels: named tuples of arrays and numbers, from which everything else about them follows.
+"""Kernel arguments: named tuples of arrays and numbers. Signatures, buffer dtypes and launches follow from them.
 
-A kernel names the tuples that it takes in its annotations. The dtype of a field comes from here (read by ``fields``),
-numba's signature from the fields (``kernels.spec``), the buffers' dtypes too (``plan.buffers``), and a launch binds
-buffers and numbers to the fields by their names (``host.launches``). The per-neuron parameters are those of
-``network.schema.Parameters``: a field there has a buffer and an upload. In a kernel a parameter is a column, or a
-number where all neurons share it.
+The annotations of a kernel name the tuples that it takes, and the annotation of a field gives its dtype (``fields``).
+Numba's signature (``kernels.spec``) and the dtypes of buffers (``plan.buffers``) are derived from the fields. A launch
+binds buffers and numbers to fields by name (``host.launches``), so fields of one name are the same in every tuple.
 
-No field is a kernel's own: those of one name hold the same in every tuple.
+The per-neuron parameters are those of ``network.schema.Parameters``: a field there has a buffer and an upload. In a
+kernel a parameter is an array, or a number if all neurons share its value.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 Floats: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
-# Of a dtype that the variant chooses: the property of ``Variant`` that names it.
+# Dtypes that depend on the variant: the string names a property of ``Variant``.
 Cells: TypeAlias = Annotated[npt.NDArray[Any], "cell"]
 Added: TypeAlias = Annotated[npt.NDArray[Any], "added"]
 Noted: TypeAlias = Annotated[npt.NDArray[Any], "noted"]
@@ -44,7 +43,7 @@ Delays: TypeAlias = Annotated[npt.NDArray[Any], "read_delay"]
 
 
 class Steering(NamedTuple):
-    """What steers bursts without the host (``kernels.control``); ``capacity``: entries of the log."""
+    """Arrays that steer a batch without the host (``kernels.control``); ``capacity``: entries of the log."""
 
     control: Longs
     report: Longs
@@ -53,7 +52,7 @@ class Steering(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One burst of a batch: whether it has stimulus, how it is steered, its place; fixed when it is queued."""
+    """One burst of a batch, fixed when it is queued: whether it has stimulus, its steering mode, its place."""
 
     stimulated: np.uint32
     mode: np.uint32
@@ -61,7 +60,10 @@ class Turn(NamedTuple):
 
 
 class Gathering(NamedTuple):
-    """How the list of the burst at ``place`` is gathered: 1 if ``direct``, shown in the window; 1 if ``final``."""
+    """How the list of the burst at ``place`` is gathered.
+
+    ``direct`` is 1 if the list goes to the window, too; ``final`` is 1 if the report does.
+    """
 
     direct: np.uint32
     final: np.uint32
@@ -69,14 +71,14 @@ class Gathering(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A batch to begin: its bursts, 0 for what the host says, and whether all its lists are kept."""
+    """How a batch begins: its number of bursts (0: as the host says), and whether all its lists are kept."""
 
     limit: np.int64
     keep: np.int64
 
 
 class Stimulus(NamedTuple):
-    """What comes from outside in a batch: of burst b, entries ``offsets[b]`` to ``offsets[b + 1]``."""
+    """Stimulus of a batch: burst b has the entries from ``offsets[b]`` up to ``offsets[b + 1]``."""
 
     stimulus_offsets: Longs
     stimulus_ids: Ids
@@ -86,17 +88,17 @@ class Stimulus(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """What the coming burst takes in beside its slot: amounts and marks of forced firings, by neuron."""
+    """Stimulus of the coming burst that is kept beside the slot, by neuron: amounts, marks of forced firings."""
 
     outside: Sums
     forced: Bytes
 
 
 class Fcl(NamedTuple):
-    """The fire candidate list: a ring of slots, ``stride`` cells apart.
+    """The fire candidate list: a ring of ``ring`` slots, ``stride`` cells apart.
 
-    ``sums`` is the memory of ``cells`` as what contributions are added to; it differs where sums are packed. What a
-    cell holds besides a sum: ``plan.word``.
+    ``sums`` is the same memory as ``cells``, as the words that contributions are added to: wider ones if sums are
+    packed. ``plan.word`` says what a cell holds besides a sum.
     """
 
     cells: Cells
@@ -106,7 +108,7 @@ class Fcl(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a burst changes of a neuron."""
+    """Per-neuron state that a burst changes."""
 
     potentials: Potentials
     countdowns: Countdowns
@@ -115,9 +117,9 @@ class State(NamedTuple):
 
 
 class Network(NamedTuple):
-    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 where there is none.
+    """Numbers of the network: ``unit`` is 2^-k; ``power_neuron`` is -1 if there is none.
 
-    A draw above ``largest_excitability`` lets no neuron fire; infinite where some neuron needs no draw.
+    No neuron fires whose draw is above ``largest_excitability``; it is infinite if some neuron needs no draw.
     """
 
     neurons: np.uint32
@@ -128,10 +130,10 @@ class Network(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Synapses of constant contribution by source; padded rows lie in ``targets`` alone.
+    """Synapses with constant contributions, by source; padded rows use ``targets`` alone.
 
-    ``palette`` has the distinct contributions where entries hold places in it (``plan.entries``).
-    ``common_contribution`` is that of every entry where all are equal.
+    ``palette`` holds the distinct contributions if entries are indices into it (``plan.entries``).
+    ``common_contribution`` is the contribution of every entry if all are equal.
     """
 
     offsets: Offsets
@@ -157,7 +159,7 @@ class ComputedRows(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What a contribution becomes an integer with (``fixed_point``)."""
+    """Conversion of a contribution to an integer: factor and limits (``fixed_point``)."""
 
     scale: np.float64
     clamp: np.int64
@@ -165,7 +167,7 @@ class Scale(NamedTuple):
 
 
 class Plasticity(NamedTuple):
-    """The plastic mappings and the synapses of each."""
+    """Plastic mappings and their synapses: mapping r has the entries from ``rule_starts[r]`` up to the next start."""
 
     rule_starts: Longs
     rule_windows: Longs
@@ -180,10 +182,10 @@ class Plasticity(NamedTuple):
 
 
 class Deferred(NamedTuple):
-    """What deferred learning needs (``kernels.deferred``).
+    """Arguments of deferred learning (``kernels.deferred``).
 
-    ``learning_rules``: of each computed entry 1 + its plastic mapping, or 0; ``rule_begins``: the first burst in which
-    a mapping learns. Each of the ``sources`` rows has its turn every ``period`` bursts.
+    ``learning_rules``: for each computed entry, 1 + its plastic mapping, or 0; ``rule_begins``: the first burst in
+    which a mapping learns. Each of the ``sources`` rows is brought up to date once in ``period`` bursts.
     """
 
     histories: Words
@@ -198,13 +200,14 @@ class Deferred(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """What features add to neurons; a class is the neurons of an area whose parameters change, class 0 all others.
+    """State and parameters that features add to neurons (flags: ``plan.features``).
 
-    ``kinds``: class and bits of each neuron (``plan.features``).
-    ``homeostats``, ``area_factors``: numbers of each class; what follows from signals has a row for bursts of even and
-    one for bursts of odd number, and so have ``class_phases``: burst mod period, with a flag, and ``class_states``:
-    flags (``plan.features``). A factor that nothing subscribes to is NaN. ``sleep_bounds``: as
-    ``Network.largest_excitability``, of a class.
+    A class holds the neurons of one area whose parameters change; class 0 holds all others. ``kinds``: class and flags
+    of each neuron. ``homeostats``, ``area_factors``: numbers of each class; a factor that nothing subscribes to is NaN.
+    ``sleep_bounds``: ``Network.largest_excitability`` of each class.
+
+    Arrays that follow from signals have two rows, for bursts of even and of odd number. So have ``class_phases`` (burst
+    mod period, with a flag) and ``class_states`` (flags).
     """
 
     kinds: Kinds
@@ -226,7 +229,7 @@ class Extras(NamedTuple):
 
 
 class Modulation(NamedTuple):
-    """Modulators, their lists (``plan.features``), what fired of each driver area, signals and factors."""
+    """Modulators, their lists (``plan.features``), the last firings of driver areas, signals and factors."""
 
     magnitudes: Floats
     full_scales: Floats
@@ -248,7 +251,7 @@ class Modulation(NamedTuple):
 
 
 class Transmission(NamedTuple):
-    """Whose transmission factor a computed contribution gets, and what a firing takes from psp, by source."""
+    """The rule whose transmission factor a computed entry gets, and the psp that each firing of a source takes."""
 
     synapse_rules: Shorts
     transmission: Floats
@@ -257,7 +260,7 @@ class Transmission(NamedTuple):
 
 
 class Modes(NamedTuple):
-    """What plastic pairs have beside steps of the weight; ``learning`` as in ``Modulation``."""
+    """Parameters of plastic pairs beside the weight's steps; ``learning`` is that of ``Modulation``."""
 
     rule_decays: Floats
     etas: Floats
@@ -268,7 +271,7 @@ class Modes(NamedTuple):
 
 
 class Neurons(NamedTuple):
-    """What a burst reads and changes of neurons; a kernel that needs one part alone takes that part."""
+    """All that a burst reads and changes of neurons; a kernel that needs only one part takes that part."""
 
     outside: Outside
     state: State
@@ -277,9 +280,9 @@ class Neurons(NamedTuple):
 
 
 class History(NamedTuple):
-    """When each neuron fired, as plasticity looks back on it; ``longest``: bursts of the longest window.
+    """When each neuron fired, for plasticity; ``longest``: bursts of the longest window.
 
-    ``histories`` say it where learning is deferred (``plan.histories``), the other two elsewhere.
+    Deferred learning uses ``histories`` (``plan.histories``), all other learning ``last_fired`` and ``streaks``.
     """
 
     last_fired: Longs
@@ -296,10 +299,10 @@ class Log(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """What fired in each chunk of neurons, from the chunk's first neuron on; ``span_counts`` add chunks up.
+    """The firings of each chunk, from the index of its first neuron on; ``span_counts``: totals of several chunks.
 
-    ``pieces`` are those of long rows that fired, two words each (``kernels.long_rows``); ``progress`` counts them and
-    the chunks whose rows are noted, of bursts of even and of odd number (``kernels.control``).
+    ``pieces``: two words for each piece of a long row whose source fired (``kernels.long_rows``). ``progress`` counts
+    pieces, and chunks whose rows are noted, for bursts of even and of odd number (``kernels.control``).
     """
 
     chunk_counts: Ids
@@ -311,7 +314,7 @@ class Chunks(NamedTuple):
 
 
 class Window(NamedTuple):
-    """Host memory that takes a list of at most ``window`` firings, and the report."""
+    """Host memory for the report and for a fired list of at most ``window`` firings."""
 
     window_ids: Ids
     window_potentials: Floats
@@ -322,8 +325,8 @@ class Window(NamedTuple):
 class Mailbox(NamedTuple):
     """How a closed loop calls a kernel that stays on the device (``kernels.mailbox``).
 
-    ``mail_room`` amounts fit into the mail; a chunk's replies have ``reply_lines`` lines; without a call for ``idle``
-    ns the kernel ends. Potentials are left in ``shown``, those of odd calls ``shows`` words on; nowhere if that is 0.
+    The mail has room for ``mail_room`` amounts, a chunk's replies have ``reply_lines`` lines. After ``idle`` ns without
+    a call the kernel ends. Potentials go to ``shown``, those of odd calls ``shows`` words further on; 0: to nowhere.
     """
 
     mail: Longs
@@ -338,20 +341,21 @@ class Mailbox(NamedTuple):
 
 
 class Cursors(NamedTuple):
-    """Where the rows of what fired are left by the tiles done (``kernels.tiles``), and what a row contributes."""
+    """For each row that fired, where the tiles so far have left off (``kernels.tiles``), and its contribution."""
 
     cursors: Words
     amounts: Sums
 
 
 class Recall(NamedTuple):
-    """What arrives later than in the next burst, where no ring of slots holds it.
+    """Contributions with delays above 1, if no ring of slots holds them.
 
-    Either the fired lists of the last bursts, which take turns, and how long they are (``kernels.recall``), or a bucket
-    for each burst (``kernels.calendar``), or for each burst and tile: ``calendar_room`` words at most, targets in
-    ``calendar_shift`` bits; ``calendar_spares`` tells which bursts have something in a slot of their own.
-    With ``delay_starts``: of each source, how many entries of its row come before those of delay 1, 2, ... and in all.
-    A list has room for ``list_room`` firings: for all neurons whose rows are here.
+    Either a ring of the last bursts' fired lists, with their lengths (``kernels.recall``): a list has room for
+    ``list_room`` firings, as many as there are neurons with rows here.
+    Or a calendar (``kernels.calendar``): a bucket for each burst, or for each burst and tile, of at most
+    ``calendar_room`` words, whose targets have ``calendar_shift`` bits; ``calendar_spares`` says which bursts have
+    contributions in a spare slot.
+    ``delay_starts``: for each source, how many entries of its row come before those of delay 1, 2, ..., and in all.
     """
 
     recalled_ids: Ids
@@ -366,13 +370,14 @@ class Recall(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """Contributions by owner of their targets (``kernels.queues``): ``queue_room`` entries for each owner.
+    """Queues of contributions, one for each owner of targets (``kernels.queues``), of ``queue_room`` entries.
 
-    ``queue_lengths``, each in a line of its own, count those beyond it too, which are in the FCL; ``queue_spills``
-    tells which owners have some. ``palette`` is that of ``Rows``, whose places entries may hold;
-    ``common_contribution`` is that of every entry which is a target alone. Where later contributions are put off to
-    buckets (``kernels.buckets``), each has ``bucket_room`` entries like those of rows, and so has the one behind them,
-    of which each block has a part; ``bucket_counts`` count those beyond it, too.
+    ``queue_lengths``, each in a cache line of its own, count overflowing entries, too. These are in the FCL;
+    ``queue_spills`` says which owners have some. ``palette`` is that of ``Rows``: entries may be indices into it.
+    ``common_contribution`` is the contribution of every entry if entries are targets alone.
+
+    If later contributions are put off to buckets (``kernels.buckets``), each bucket has ``bucket_room`` entries in the
+    format of rows. One more bucket behind them is divided among the blocks. ``bucket_counts`` count overflow, too.
     """
 
     queue_entries: Annotated[npt.NDArray[Any], "queued"]
@@ -388,10 +393,10 @@ class Queues(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The mailboxes of a shard: where it stores to and where it reads; a side has ``words`` words.
+    """The mailboxes that a shard writes (``sinks``) and reads (``inboxes``): double buffers, ``words`` words a side.
 
-    ``own`` is the shard's number, ``room`` the firings that a list holds; who waits gives up after ``patience`` ns.
-    Where a burst is one kernel, ``chunks`` are those of the shard that has most; packets are taken ``lag`` blocks late.
+    ``own`` is the shard's number, ``room`` the most firings of a list. A wait is given up after ``patience`` ns. If a
+    burst is one kernel, ``chunks`` is the largest number of chunks of any shard; packets are taken ``lag`` chunks late.
     """
 
     link: Longs
@@ -414,14 +419,14 @@ class Identity(NamedTuple):
 
 
 class Counting(NamedTuple):
-    """What the blocks of a pass have counted together, in numbers of several fields of ``bits`` bits."""
+    """Counters shared by the blocks of a pass: words of several fields of ``bits`` bits."""
 
     done: Words
     bits: np.uint32
 
 
 class Draw(NamedTuple):
-    """A synthetic network: N sources, synapses of each."""
+    """A synthetic network: its number of sources, and the synapses of each."""
 
     sources: np.uint64
     fan: np.uint32
@@ -436,4 +441,4 @@ class Own(NamedTuple):
 
 
 AT_CALL = (Turn, Gathering, Start)
-"""Tuples that a launch gets when it is queued, as the last argument."""
+"""Tuples whose values are given when a launch is queued; a kernel takes them as its last argument."""
