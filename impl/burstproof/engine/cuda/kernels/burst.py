@@ -1,15 +1,15 @@
-"""One burst in one kernel: a block does the dynamics of a chunk of neurons, and at once the rows of those that fired.
+"""One burst in one kernel: a block computes the dynamics of a chunk of neurons, then sends the rows of its firings.
 
-The FCL has a slot more than the largest delay, so that no contribution of a burst can reach the slot that the burst
-consumes: dynamics and propagation of different blocks need no order, and none waits for another, except for those that
-help with long rows (``kernels.long_rows``) and have no chunk. No fence is used anywhere: it would turn the reductions
-into atomics that read back. What the burst counted is left to the next kernel of the batch (``kernels.steer``). Where
-the device can, that kernel's blocks come up while this one's last ones run.
+The FCL has one slot more than the largest delay, so no contribution of a burst can reach the slot that the burst
+consumes. Dynamics and propagation of different blocks therefore need no order, and no block waits for another, except
+for blocks without a chunk that help with long rows (``kernels.long_rows``). No fence is used anywhere: it would turn
+the reductions into atomics that read back. The next kernel of the batch works out the totals of the burst
+(``kernels.steer``). If the device can, that kernel's blocks come up while the last blocks of this one run.
 
-Between shards that have a device each, a block also sends its chunk's packet to all shards (``kernels.packet``), then
-takes the packets of a chunk from the others: the same chunk, or where there are many one that is ``lag`` chunks behind
-and has had time to arrive. Blocks come up in their order and a block waits for no chunk behind its own, so that the
-first chunk that is missing anywhere is always under way. Without an exchange all of that compiles away.
+Between shards with a device each, a block also sends its chunk's packet to all shards (``kernels.packet``). It then
+takes the packets of one chunk from the other shards: of the same chunk or, if there are many, of one ``lag`` chunks
+earlier, which has had time to arrive. Blocks come up in order and no block waits for a later chunk than its own, so the
+first chunk that is missing anywhere is always under way. Without an exchange all of this compiles away.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 def make_first_item() -> Callable[..., Any]:
-    """``first_item()``: the chunk of a block; the first block has none, it keeps the books beside the others."""
+    """``first_item()``: index of a block's first chunk. The first block has none: it does the bookkeeping."""
 
     def first_of_all() -> Any:
         return np.uint32(0)
@@ -74,7 +74,7 @@ def make_first_item() -> Callable[..., Any]:
 
 
 def make_following_item(strides: bool) -> Callable[..., Any]:
-    """``following_item(item, items)``: what the block takes after ``item``, ``items`` if that was its last."""
+    """``following_item(item, items)``: the block's next chunk after ``item``; at least ``items`` if there is none."""
 
     def next_of_all(item: np.uint32, items: np.uint32) -> Any:
         return np.uint32(item + np.uint32(1))
@@ -90,7 +90,7 @@ def make_following_item(strides: bool) -> Callable[..., Any]:
 
 
 def make_keep_routes() -> Callable[..., Any]:
-    """``keep_routes(exchange, thread, sinks, boxes)``: the ways to all mailboxes, into shared memory."""
+    """``keep_routes(exchange, thread, sinks, boxes)``: copy the addresses of all mailboxes to shared memory."""
     keep = make_link().keep
 
     def keep_routes(exchange: Exchange, thread: np.uint32, sinks: Words, boxes: Words) -> None:
@@ -103,7 +103,7 @@ def make_keep_routes() -> Callable[..., Any]:
 
 
 def make_end_exchange() -> Callable[..., Any]:
-    """``end_exchange(steering, exchange, network, turn, ...)``, one thread: what a shard's next burst has to know."""
+    """``end_exchange(steering, exchange, network, turn, ...)``, one thread: write what a shard's next burst needs."""
     agree, log_start = make_agree(), make_log_start()
 
     def end_exchange(
@@ -125,16 +125,16 @@ def make_end_exchange() -> Callable[..., Any]:
     return cuda.jit(device=True)(end_exchange)  # type: ignore[no-any-return]
 
 
-def _of_a_block(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
+def _block_functions(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
     """How a block finds its chunks, waits for the kernel before it and lets the next one start."""
     wait, start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped and shard.early)
     return make_first_item(), make_following_item(shard.strides), wait, start
 
 
-def _of_a_fetch(shard: ShardVariant, threads: int) -> tuple[Callable[..., Any], ...]:
-    """What a block fetches of its chunk: before the burst is known, before a bucket is emptied, and then.
+def _fetch_functions(shard: ShardVariant, threads: int) -> tuple[Callable[..., Any], ...]:
+    """Three times at which a block fetches: before the slot is known, before a bucket is emptied, after that.
 
-    A simulated block takes several chunks, and so fetches each of them last.
+    A simulated block takes several chunks, so it fetches each of them last.
     """
     per_thread = shard.chunk // threads
     early, fetch = make_fetch_early(shard, threads, per_thread), make_fetch_chunk(shard, threads, per_thread)
@@ -142,8 +142,8 @@ def _of_a_fetch(shard: ShardVariant, threads: int) -> tuple[Callable[..., Any], 
     return (early, fetch, elsewhere) if shard.words_ahead and not SIMULATED else (early, elsewhere, fetch)
 
 
-def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
-    """What a block does with a chunk that it has fetched: step it; send, keep, log what fired."""
+def _chunk_functions(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
+    """What a block does with a chunk that it has fetched: step its neurons; send, keep and log the firings."""
     return (
         make_consume_chunk(shard, threads, shard.chunk // threads),
         make_send_fired(shard, threads, share),
@@ -152,31 +152,31 @@ def _of_a_chunk(shard: ShardVariant, threads: int, share: int) -> tuple[Callable
     )
 
 
-def _of_an_exchange(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
-    """What a block does for other shards: keep the ways to them, publish its packets, take in theirs."""
+def _exchange_functions(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
+    """What a block does for the exchange: copy mailbox addresses, publish its packets, take those of other shards."""
     return make_keep_routes(), make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
 
 
-def _of_a_turn(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
-    """What begins a burst, adds up what fired in it, and ends it."""
+def _turn_functions(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
+    """What begins a burst, adds up its firings, and ends it."""
     begin = make_steer(shard), make_enter(), make_halt(), make_log_start()
     return (*begin, make_add_up(shard), make_count_chunk(), make_end_exchange())
 
 
 def make_burst(shard: ShardVariant) -> Callable[..., None]:
-    """``burst(...)``: one burst, as mode and place of the turn say, whose ``stimulated`` is 1 where marks may be set.
+    """``burst(...)``: one burst, as mode and place of the turn say; ``turn.stimulated`` is 1 if marks may be set.
 
-    Without an exchange what fired is left in ``chunks``. With one, it is logged in any order where lists are kept, and
-    in the last burst of a batch; all shards send as many packets, and ``lag`` more blocks only take some.
+    Without an exchange firings are left in ``chunks``. With one, they are logged in any order if lists are kept, and in
+    the last burst of a batch. All shards send the same number of packets; ``lag`` more blocks only take packets.
     """
     variant, exchanges, word = shard.variant, shard.exchanges, shard.variant.word.added
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     share, per_thread, size = 1 if SIMULATED and exchanges else shard.share, chunk // threads, np.uint32(chunk)
-    first_item, following_item, wait_for_last, let_next_start = _of_a_block(shard)
-    fetch_early, fetch_ahead, fetch_chunk = _of_a_fetch(shard, threads)
-    consume_chunk, send_fired, keep_chunk, log_chunk = _of_a_chunk(shard, threads, share)
-    keep_routes, publish, take_row = _of_an_exchange(shard, threads, share)
-    steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _of_a_turn(shard)
+    first_item, following_item, wait_for_last, let_next_start = _block_functions(shard)
+    fetch_early, fetch_ahead, fetch_chunk = _fetch_functions(shard, threads)
+    consume_chunk, send_fired, keep_chunk, log_chunk = _chunk_functions(shard, threads, share)
+    keep_routes, publish, take_row = _exchange_functions(shard, threads, share)
+    steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _turn_functions(shard)
     deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
@@ -210,7 +210,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         decays = cuda.local.array(per_thread, np.float32)
         loaded = Loaded(words, cuda.local.array(per_thread, word), v, rc, cc, marks, decays, traits, record)
         control, thread, item = steering.control, np.uint32(cuda.threadIdx.x), first_item()
-        first_place = cuda.shared.array(1, np.int64)
+        list_offset = cuda.shared.array(1, np.int64)
         if in_tiles:
             ids, held = cuda.shared.array(list_room, np.uint32), np.uint32(0)
         if exchanges:
@@ -225,13 +225,13 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         let_next_start()
         wait_for_last()
         fetch_early(np.uint32(item * size), fcl, neurons, network, loaded)
-        done, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
-        if not done:
+        runs, burst_number, sequence, slot, is_last = steer(steering, exchange, fcl, network, turn)
+        if not runs:
             if cuda.grid(1) == 0 and not exchanges:
                 halt(steering, turn)
             return
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        lists = is_last or turn.mode == np.uint32(LISTS)
+        keeps_list = is_last or turn.mode == np.uint32(LISTS)
         if exchanges:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if has_calendar:
@@ -248,7 +248,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                     at = np.uint64(side + np.uint64(item) * packet)
                     publish(exchange, sinks, at, sequence, count, fired.ids, identity)
                 if thread == np.uint32(0):
-                    first_place[0] = add_up(burst_number, count, candidates, lists, steering)
+                    list_offset[0] = add_up(burst_number, count, candidates, keeps_list, steering)
                     if not exchanges:
                         count_chunk(item, burst_number, count, items, chunks)
                 send_fired(count, slot, burst_number, fired, identity, steering, recall, rows, chunks, fcl)
@@ -261,11 +261,11 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
                 if item >= lag:
                     arrived = np.uint64(side + np.uint64(np.uint32(item - lag)) * packet)
                     take_row(exchange, boxes, arrived, sequence, slot, control, rows, fcl)
-                if lists and count > np.uint32(0):
+                if keeps_list and count > np.uint32(0):
                     cuda.syncthreads()
-                    log_chunk(log_start(steering, turn, burst_number) + first_place[0], count, fired, identity, log)
+                    log_chunk(log_start(steering, turn, burst_number) + list_offset[0], count, fired, identity, log)
             else:
-                keep_chunk(first, first_place, burst_number, count, fired, chunks, recall)
+                keep_chunk(first, list_offset, burst_number, count, fired, chunks, recall)
             item = np.uint32(following_item(item, items))
             if several:
                 cuda.syncthreads()

@@ -1,4 +1,4 @@
-"""What a block does with what fired in its chunk: add it up, keep it or log it, and send its rows."""
+"""What a block does with the firings of its chunk: add them up, keep or log them, and send their rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_count_chunk() -> Callable[..., Any]:
-    """``count_chunk(item, burst, count, items, chunks)``, one thread: how many fired in a chunk, for ``gather``.
+    """``count_chunk(item, burst, count, items, chunks)``, one thread: store how many fired in a chunk, for ``gather``.
 
-    Of the counts over ``CHUNKS_PER_SPAN`` chunks, one half is for this burst, while the other is cleared for the next.
+    Totals of ``CHUNKS_PER_SPAN`` chunks are double-buffered: one half is for this burst, the other is cleared for the
+    next one.
     """
     one, per_span = np.uint32(1), np.uint32(CHUNKS_PER_SPAN)
 
@@ -42,15 +43,15 @@ def make_count_chunk() -> Callable[..., Any]:
 
 
 def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
-    """``keep_chunk(first, place, burst, count, ...)``: what fired in the chunk of neuron ``first``, for ``gather``.
+    """``keep_chunk(first, offset, burst, count, ...)``: store the firings of the chunk of neuron ``first``.
 
-    Where lists are read again, also from ``place[0]`` on of the burst's.
+    They are for ``gather``. If fired lists are read again, they also go to the burst's list, from ``offset[0]`` on.
     """
     recalls, keep_recalled, step = variant.recalled > 0, make_keep_recalled(variant, block), np.uint32(block)
 
     def keep_chunk(
         first: np.uint32,
-        place: Longs,
+        offset: Longs,
         burst: np.uint32,
         count: np.uint32,
         fired: Fired,
@@ -64,13 +65,13 @@ def make_keep_chunk(variant: Variant, block: int) -> Callable[..., Any]:
             entry = np.uint32(entry + step)
         if recalls and count > np.uint32(0):
             cuda.syncthreads()
-            keep_recalled(place[0], burst, count, fired, recall)
+            keep_recalled(offset[0], burst, count, fired, recall)
 
     return cuda.jit(device=True)(keep_chunk)  # type: ignore[no-any-return]
 
 
 def make_log_chunk(shard: ShardVariant, block: int) -> Callable[..., Any]:
-    """``log_chunk(start, count, fired, identity, log)``: what fired in a chunk, from ``start`` of the log on."""
+    """``log_chunk(start, count, fired, identity, log)``: write a chunk's firings to the log, from ``start`` on."""
     id_of, step = make_id_of(shard), np.uint32(block)
 
     def log_chunk(start: np.int64, count: np.uint32, fired: Fired, identity: Identity, log: Log) -> None:
@@ -85,9 +86,9 @@ def make_log_chunk(shard: ShardVariant, block: int) -> Callable[..., Any]:
 
 
 def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
-    """``add_up(burst, count, candidates, listed, steering)`` -> int64, one thread: what a chunk adds to the tally.
+    """``add_up(burst, count, candidates, listed, steering)`` -> int64, one thread: add a chunk's counts to the tally.
 
-    Returns what had fired before in other chunks, where the burst's firings are ``listed`` or read again.
+    Returns the firings that other chunks added before, if the burst's firings are ``listed`` or read again; else 0.
     """
     recalls, lists = shard.recalled > 0, shard.exchanges
 
@@ -104,9 +105,10 @@ def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[..., Any]:
-    """``send_fired(count, fired, ...)``: the rows of what fired in a chunk, ``share`` threads of the block to each.
+    """``send_fired(count, fired, ...)``: send the rows of a chunk's firings, ``share`` threads of the block to a row.
 
-    Tiles and lists that are read again are sent by other kernels; see ``make_collect_rows``, too.
+    With tiles, and if fired lists are read again, other kernels send rows; for a calendar in several tiles
+    ``make_collect_rows`` does.
     """
     variant, id_of = shard.variant, make_id_of(shard)
     sends = variant.tiles == variant.recalled == variant.calendar == 0
@@ -145,9 +147,9 @@ def make_send_fired(shard: ShardVariant, threads: int, share: int) -> Callable[.
 def make_collect_rows(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     """``collect_rows(listed, held, count, last, slot, burst, fired, ...)``, for a calendar in several tiles.
 
-    What fired in a chunk goes behind the ``held`` sources in ``listed``, shared memory with room for two chunks. Their
-    rows are put off once there may be no room for another chunk, and after the ``last``. Returns how many are held now.
-    All threads of the block call it.
+    Appends a chunk's firings to the ``held`` sources in ``listed``, shared memory with room for two chunks. The rows of
+    all are put off once there may be no room for another chunk, and after the ``last``. Returns how many sources are
+    held now. All threads of the block call it.
     """
     size, step, zero = np.uint32(shard.chunk), np.uint32(threads), np.uint32(0)
     put_off = make_put_off(shard.variant, threads)

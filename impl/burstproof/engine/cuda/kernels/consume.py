@@ -1,4 +1,4 @@
-"""What a burst does to one neuron: consume its sum and what comes from outside, then the rules of section 3."""
+"""One neuron's part of a burst: consume its sum and its stimulus, then apply the rules of SEMANTICS section 3."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.stimulus import FORCED_POTENTIAL
 
 FOUND, PIECES = 3, 2
-"""Numbers that a block counts of its chunk, and which of them is that of pieces."""
+"""Counters of a block's chunk, and the index of the one that counts pieces of long rows."""
 
 
 class Fired(NamedTuple):
-    """What fired in a block's chunk, in shared memory.
+    """The firings of a block's chunk, in shared memory.
 
-    ``found``: how many neurons did, how many were candidates, and how many pieces their long rows have.
+    ``found`` counts firings, candidates, and pieces of the long rows of what fired.
     """
 
     ids: Ids
@@ -45,10 +45,10 @@ class Fired(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What holds for all neurons of a burst.
+    """Values common to all neurons of a burst.
 
-    ``base`` is the first cell of the slot that it consumes; ``batch`` says that the batch path is emulated,
-    ``stimulated`` that marks may be set, ``classes`` what holds for classes of neurons (``kernels.classes``).
+    ``base`` is the first cell of the slot that the burst consumes. ``batch`` says that the batch path is emulated,
+    ``stimulated`` that marks may be set. ``classes``: values of the classes of neurons (``kernels.classes``).
     """
 
     base: np.uint64
@@ -61,17 +61,17 @@ class Moment(NamedTuple):
 def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead: bool = False) -> Callable[..., Any]:
     """``consume(neuron, p, ...)`` -> (whether it joins the fired list, its potential there, whether it is a candidate).
 
-    Entry ``p`` of what was ``loaded`` is the neuron's. Stimulus lies in ``outside`` where it lies ``apart``, else in
-    the slot; where the slot has no marks, and in ``outside``, a marker stands for an amount of 0. One that is not
-    ``stimulable`` serves bursts without stimulus. ``record`` is the neuron's (``make_ready``) with ``records_ahead``,
-    else not looked at. Owners give ``neuron`` in 64 bits, others in 32.
+    Entry ``p`` of ``loaded`` belongs to the neuron. Stimulus lies in ``outside`` if the shard keeps it ``apart``, else
+    in the slot. In ``outside``, and in a slot without marks, a marker stands for an amount of 0. Without ``stimulable``
+    the function serves only bursts without stimulus. ``record`` is the neuron's (``make_ready``) with
+    ``records_ahead``, else unused. Owners pass ``neuron`` in 64 bits, others in 32.
     """
     variant, apart = shard.variant, shard.apart
     counted = shard.eager or shard.ahead
     neuron_burst = make_neuron(variant, counted, shard.marks_ahead, shard.leaks_ahead, records_ahead)
     seed_of = make_seed(shard)
     draws, marked, powered = variant.features.excitabilities, variant.word.marked, variant.powered
-    told, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
+    holds_candidate, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
     trains, homeostats, drives = (
         variant.extras.trains,
@@ -82,7 +82,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
     traits_ahead = shard.marks_ahead
     replays, forced_potential = variant.extras.replays, np.float32(FORCED_POTENTIAL)
-    able, inside, driving, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
+    can_train, train_bit, drive_bit, none = np.uint32(CAN_TRAIN), np.uint32(IN_TRAIN), np.uint32(DRIVES), np.uint32(0)
     silent = np.float32(0)
 
     def consume(
@@ -97,15 +97,15 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
         identity: Identity,
     ) -> Any:
         outside, extras = neurons.outside, neurons.extras
-        kept, word = loaded.traits, loaded.word[p]
+        loaded_traits, word = loaded.traits, loaded.word[p]
         traits = Traits(none, silent, silent)
         if featured and traits_ahead:
-            traits = Traits(kept.kind[p], kept.rate[p], kept.leak[p])
+            traits = Traits(loaded_traits.kind[p], loaded_traits.rate[p], loaded_traits.leak[p])
         elif featured:
             traits = find_traits(neuron, extras)
         kind, adapted = traits.kind, adapt(traits, moment.classes)
         arrived, cell = sum_of(word), np.uint64(moment.base + np.uint64(neuron))
-        is_candidate = told(word, cell, fcl)
+        is_candidate = holds_candidate(word, cell, fcl)
         if is_candidate:
             clear(cell, fcl)
             if not marked and not apart and arrived == marker:
@@ -122,7 +122,7 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
             is_forced = outside.forced[neuron] != 0
             if is_forced:
                 outside.forced[neuron] = np.uint8(0)
-        in_train = trains and (kind & inside) != none
+        in_train = trains and (kind & train_bit) != none
         if powered and np.int64(neuron) == network.power_neuron:
             arrived = number(arrived + network.power_amount)
             is_candidate = True
@@ -149,9 +149,9 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
                 potential = extras.held_potentials[neuron]
             elif replays:
                 potential = extras.given_potentials[neuron]
-        if trains and joins and (kind & able) != none:
+        if trains and joins and (kind & can_train) != none:
             advance_train(neuron, kind, potential, neurons)
-        if drives and joins and (kind & driving) != none:
+        if drives and joins and (kind & drive_bit) != none:
             drive(neuron, potential, moment.burst, extras)
         if homeostats:
             regulate(neuron, joins, adapted, moment.classes, extras)
@@ -161,15 +161,15 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
 
 
 def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, counts: bool = True) -> Callable[..., Any]:
-    """``consume_part(first, moment, loaded, fired, ...)`` -> bool: whether the last neuron is a candidate.
+    """``consume_part(first, moment, loaded, fired, ...)`` -> bool: whether the thread's last neuron is a candidate.
 
-    What the burst does to the neurons from ``first`` on, ``per_thread`` of each thread; all threads of the block call
-    it. What fired joins the block's list, and candidates are counted unless the caller ``counts`` them.
+    Steps the neurons from ``first`` on, ``per_thread`` of each thread; all threads of the block call it. Firings are
+    appended to the block's list. Candidates are counted if ``counts``; else the caller does it.
     """
-    kept = shard.eager and shard.record.words > 0
-    consume, append, block_count = make_consume(shard, records_ahead=kept), make_append(), make_block_count()
+    records_ahead = shard.eager and shard.record.words > 0
+    consume, append, block_count = make_consume(shard, records_ahead=records_ahead), make_append(), make_block_count()
     lanes, block, silent = np.uint32(WARP - 1), np.uint32(threads), np.float32(0)
-    in_register, record_of = make_in_register(shard.extras.by_neuron), make_kept_record(shard.variant, kept)
+    in_register, record_of = make_in_register(shard.extras.by_neuron), make_kept_record(shard.variant, records_ahead)
 
     def consume_part(
         first: np.uint32,
@@ -201,10 +201,10 @@ def make_consume_part(shard: ShardVariant, threads: int, per_thread: int, *, cou
 def make_consume_chunk(
     shard: ShardVariant, threads: int, per_thread: int, *, keeps_count: bool = False
 ) -> Callable[..., Any]:
-    """``consume_chunk(first, moment, loaded, fired, ...)`` -> (uint32 how many fired, int32 how many were candidates).
+    """``consume_chunk(first, moment, loaded, fired, ...)`` -> (uint32 firings, int32 candidates).
 
-    What the burst does to a block's chunk, the neurons from ``first`` on. All threads of the block call it. Where each
-    has one neuron, the barrier at the end counts the candidates, unless ``fired`` ``keeps_count`` of them, too.
+    Steps a block's chunk, the neurons from ``first`` on. All threads of the block call it. With one neuron per thread
+    the barrier at the end counts the candidates, unless ``keeps_count`` asks for their number in ``fired``, too.
     """
     at_barrier, counters = per_thread == 1 and not keeps_count, np.uint32(FOUND)
     consume_part = make_consume_part(shard, threads, per_thread, counts=not at_barrier)

@@ -1,7 +1,7 @@
-"""The dense pass over all neurons, for bursts in several kernels: consume the slot, list who fired, publish it.
+"""The dense pass over all neurons, for bursts of several kernels: consume the slot, list and publish the firings.
 
-Between shards every firing goes to all of them the moment its block knows it; the last block to finish sends the count
-after them. On one device that block says where the list lies, and whether the log has room for another burst.
+Between shards a block sends each firing to all of them at once; the last block to finish sends the count after them. On
+one device the last block writes where the list lies, and whether the log has room for another burst.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from burstproof.engine.profile import BATCH_PATH_CANDIDATES
 
 
 def make_slot_after(delayed: bool) -> Callable[..., Any]:
-    """``slot_after(control, fcl)`` -> uint32: the slot that the coming burst consumes; without delays there is one."""
+    """``slot_after(control, fcl)`` -> uint32: index of the slot that the coming burst consumes; 0 without delays."""
 
     def slot_after(control: Longs, fcl: Fcl) -> Any:
         slot = np.uint32(0)
@@ -81,9 +81,9 @@ def make_slot_after(delayed: bool) -> Callable[..., Any]:
 
 
 def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
-    """``count_ahead(...)``: candidates of the coming burst, for the batch path; between shards, those of all."""
+    """``count_ahead(...)``: count the coming burst's candidates, for the batch path; shards tell each other theirs."""
     exchanges, slot_after = shard.exchanges, make_slot_after(shard.variant.delays)
-    load, told = make_load(shard.variant), make_is_candidate(shard.variant)
+    load, holds_candidate = make_load(shard.variant), make_is_candidate(shard.variant)
     going, block_tally, tell = make_going(exchanges), make_block_tally(), make_tell()
     zero = shard.variant.accumulator(0)
     lanes, low, one = np.uint32(WARP - 1), np.uint64(0xFFFFFFFF), np.uint32(1)
@@ -100,14 +100,14 @@ def make_count_ahead(shard: ShardVariant) -> Callable[..., None]:
         cuda.syncthreads()
         base = np.uint64(np.uint64(slot_after(steering.control, fcl)) * np.uint64(fcl.stride))
         neuron = np.uint64(cuda.grid(1))
-        seen = np.int32(0)
+        candidates = np.int32(0)
         while neuron < np.uint64(network.neurons):
             place = np.uint64(base + neuron)
-            is_candidate = told(load(place, fcl), place, fcl)
+            is_candidate = holds_candidate(load(place, fcl), place, fcl)
             if is_candidate or outside.outside[neuron] != zero or np.int64(neuron) == network.power_neuron:
-                seen = np.int32(seen + 1)
+                candidates = np.int32(candidates + 1)
             neuron = np.uint64(neuron + np.uint64(cuda.gridsize(1)))
-        block_tally(seen, np.uint32(thread & lanes), tallies, 0)
+        block_tally(candidates, np.uint32(thread & lanes), tallies, 0)
         cuda.syncthreads()
         if thread == np.uint32(0):
             mine = np.uint64((np.uint64(1) << np.uint64(32)) + np.uint64(tallies[0]))
@@ -133,19 +133,19 @@ def make_counted_ahead(shard: ShardVariant) -> Callable[..., Any]:
         return np.int64(steering.control[BATCH])
 
     def together(steering: Steering, exchange: Exchange, side: np.uint64, sequence: np.uint32) -> Any:
-        everywhere = np.int64(0)
+        total = np.int64(0)
         for box in range(exchange.inboxes.size):
             place = np.uint64(side + np.uint64(CENSUS_WORD))
-            everywhere += np.int64(wait(exchange.inboxes, box, place, sequence, exchange))
-        return everywhere
+            total += np.int64(wait(exchange.inboxes, box, place, sequence, exchange))
+        return total
 
     return cuda.jit(device=True)(together if shard.exchanges else alone)  # type: ignore[no-any-return]
 
 
 def make_finish(shard: ShardVariant) -> Callable[..., Any]:
-    """``finish(steering, exchange, kept, network, slot, sequence, fired, candidates)``, one thread of the last block.
+    """``finish(steering, exchange, sinks, ..., fired, candidates)``, one thread of the last block.
 
-    Leaves what the burst counted in the report, and what the kernels behind it and the next burst have to know. Only
+    Writes the burst's counts to the report, and to control what the following kernels and the next burst need. Only
     this thread may write what others read at their start: all blocks are done.
     """
     exchanges, tell = shard.exchanges, make_tell()
@@ -153,7 +153,7 @@ def make_finish(shard: ShardVariant) -> Callable[..., Any]:
     def finish(
         steering: Steering,
         exchange: Exchange,
-        kept: Words,
+        sinks: Words,
         network: Network,
         slot: np.uint32,
         sequence: np.uint32,
@@ -171,7 +171,7 @@ def make_finish(shard: ShardVariant) -> Callable[..., Any]:
             if full:
                 value = np.uint32(value | np.uint32(FULL_BIT))
             side = np.uint64(np.uint64(sequence & np.uint32(1)) * np.uint64(exchange.words))
-            tell(exchange, kept, np.uint64(side + np.uint64(COUNT_WORD)), sequence, value)
+            tell(exchange, sinks, np.uint64(side + np.uint64(COUNT_WORD)), sequence, value)
             exchange.link[SEQUENCE] += 1
         else:
             control[START] = start
@@ -189,9 +189,9 @@ def make_finish(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
-    """``list_firing(place, start, source, potential, ...)``: one firing into the log, and to all shards.
+    """``list_firing(place, start, source, potential, ...)``: write one firing to the log, and send it to all shards.
 
-    On one device it is noted for plasticity at once; shards note what they collect.
+    On one device plasticity notes it at once; shards note the firings that they collect (``kernels.lists``).
     """
     link_to, note_firing = make_link(), make_note_firing(shard.variant)
     store, word, near = link_to.store, link_to.word, link_to.near
@@ -204,7 +204,7 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
         source: np.uint32,
         potential: np.float32,
         exchange: Exchange,
-        kept: Words,
+        sinks: Words,
         side: np.uint64,
         sequence: np.uint32,
         log: Log,
@@ -214,11 +214,11 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
         if exchanges:
             published = np.uint64(side + header + place)
             for sink in range(exchange.sinks.size):
-                store(near(exchange.sinks, kept), sink, published, word(sequence, source))
+                store(near(exchange.sinks, sinks), sink, published, word(sequence, source))
                 if carries:
                     bits_of = np.float32(potential).view(np.uint32)
                     at = np.uint64(published + np.uint64(exchange.room))
-                    store(near(exchange.sinks, kept), sink, at, word(sequence, bits_of))
+                    store(near(exchange.sinks, sinks), sink, at, word(sequence, bits_of))
         elif plastic:
             note_firing(source, burst, history)
         log.log_ids[np.uint64(np.uint64(start) + place)] = source
@@ -228,17 +228,17 @@ def make_list_firing(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
-    """``add_up(steering, exchange, kept, network, counting, slot, sequence, count, ...)``, one thread of a block.
+    """``add_up(steering, exchange, sinks, ..., count, candidates, ends)`` -> int64, one thread of a block.
 
-    Adds what fired in a chunk, and the candidates, to what others have, and returns where its firings go: int64, behind
-    those. ``ends`` says that the block has no other chunk; the last block's thread also finishes the burst.
+    Adds a chunk's firings and candidates to the totals, and returns the index of its first firing in the list: the
+    firings counted before. ``ends``: the block has no other chunk. The thread of the last block finishes the burst.
     """
     finish, one = make_finish(shard), np.uint64(1)
 
     def add_up(
         steering: Steering,
         exchange: Exchange,
-        kept: Words,
+        sinks: Words,
         network: Network,
         counting: Counting,
         slot: np.uint32,
@@ -257,17 +257,17 @@ def make_add_up(shard: ShardVariant) -> Callable[..., Any]:
             after = np.uint64(before + mine)
             counting.done[0] = np.uint64(0)
             total, tested = np.int64(np.uint64(after >> width) & mask), np.int64(after & mask)
-            finish(steering, exchange, kept, network, slot, sequence, total, tested)
+            finish(steering, exchange, sinks, network, slot, sequence, total, tested)
         return np.int64(np.uint64(before >> width) & mask)
 
     return cuda.jit(device=True)(add_up)  # type: ignore[no-any-return]
 
 
 def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
-    """``dynamics(...)``: one pass over the neurons, chunk by chunk; what fires is listed.
+    """``dynamics(...)``: one pass over the neurons, chunk by chunk, which lists the firings.
 
-    ``counting`` holds, in one number, blocks that are finished, and firings and candidates in ``bits`` bits each: where
-    a chunk's firings go follows from what was counted before it.
+    ``counting`` packs three counters into one word: finished blocks, firings and candidates, the last two in ``bits``
+    bits each. So one atomic addition also says where a chunk's firings go in the list.
     """
     variant, exchanges = shard.variant, shard.exchanges
     threads = WARP if SIMULATED else shard.threads
@@ -277,7 +277,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
     consume_chunk = make_consume_chunk(shard, threads, per_thread)
     add_up, list_firing, counted_ahead = make_add_up(shard), make_list_firing(shard), make_counted_ahead(shard)
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
-    keep_route, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
+    copy_address, id_of, slot_after = make_link().keep, make_id_of(shard), make_slot_after(variant.delays)
     homeostats, advance_classes = variant.extras.homeostats, make_advance_classes()
     classes_of = make_classes(shard)
     count_ahead, word, one = variant.count_ahead, variant.word.added, np.uint32(1)
@@ -304,8 +304,8 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         rc = cuda.local.array(per_thread, np.int32)
         unused = cuda.local.array(per_thread, np.uint32)
         loaded = Loaded(words, words, v, rc, rc, unused, v, Traits(unused, v, v), unused)
-        places = cuda.shared.array(2, np.int64)
-        kept = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
+        shared = cuda.shared.array(2, np.int64)
+        sinks = cuda.shared.array(MOST_SHARDS if exchanges else 1, np.uint64)
         control, report = steering.control, steering.report
         thread, item = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
         wait_for_last()
@@ -323,7 +323,7 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
             sequence, failed = np.uint32(exchange.link[SEQUENCE] + 1), exchange.link[FAILED]
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words))
             if thread < np.uint32(exchange.sinks.size):
-                keep_route(exchange.sinks, thread, kept)
+                copy_address(exchange.sinks, thread, sinks)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
         fetch_chunk(np.uint32(item * size), base, fcl, neurons, network, loaded)
         let_next_start()
@@ -336,9 +336,9 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
         batch = False
         if count_ahead:
             if thread == np.uint32(0):
-                places[1] = counted_ahead(steering, exchange, side, sequence)
+                shared[1] = counted_ahead(steering, exchange, side, sequence)
             cuda.syncthreads()
-            batch = places[1] >= batch_from
+            batch = shared[1] >= batch_from
         classes = classes_of(np.uint32(burst), turn, neurons.extras, ())
         moment = Moment(base, np.uint32(burst), batch, turn.stimulated, classes)
         items = np.uint32((np.uint64(network.neurons) + np.uint64(chunk - 1)) // np.uint64(chunk))
@@ -354,13 +354,15 @@ def make_dynamics(shard: ShardVariant) -> Callable[..., None]:
                 fetch_chunk(np.uint32(item * size), base, fcl, neurons, network, loaded)
             if thread == np.uint32(0):
                 ends = not going_on
-                places[0] = add_up(steering, exchange, kept, network, counting, slot, sequence, count, candidates, ends)
+                shared[0] = add_up(
+                    steering, exchange, sinks, network, counting, slot, sequence, count, candidates, ends
+                )
             cuda.syncthreads()
             entry = thread
             while entry < count:
-                place, source = np.uint64(np.uint64(places[0]) + np.uint64(entry)), id_of(fired.ids[entry], identity)
+                place, source = np.uint64(np.uint64(shared[0]) + np.uint64(entry)), id_of(fired.ids[entry], identity)
                 potential = fired.potentials[entry]
-                list_firing(place, start, source, potential, exchange, kept, side, sequence, log, history, burst)
+                list_firing(place, start, source, potential, exchange, sinks, side, sequence, log, history, burst)
                 entry = np.uint32(entry + block)
             if going_on:
                 cuda.syncthreads()

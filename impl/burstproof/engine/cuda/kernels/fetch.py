@@ -1,4 +1,4 @@
-"""Loads what a chunk of neurons needs for its burst: all at once, or the state before the slot is known."""
+"""Loads of what a chunk of neurons needs for its burst: all at once, or the state before the slot is known."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from burstproof.engine.cuda.plan.variant import Variant
 class Loaded(NamedTuple):
     """What a thread has loaded of its neurons, in local memory: words of the FCL, potentials, countdowns and counts.
 
-    ``other`` are the words of the second slot, where they are loaded before the slot is known (``ShardVariant.eager``);
-    ``mark`` and ``traits`` are not loaded here unless ``marks_ahead`` says so, ``decay`` unless ``leaks_ahead`` does;
-    of ``record`` only an ``eager`` shard loads words.
+    ``other`` are the words of the second slot, if they are loaded before the slot is known (``ShardVariant.eager``).
+    ``mark`` and ``traits`` are loaded only with ``ShardVariant.marks_ahead``, ``decay`` only with ``leaks_ahead``, the
+    words of ``record`` only with ``eager``.
     """
 
     word: Added
@@ -44,7 +44,7 @@ def make_fetch_early(shard: ShardVariant, threads: int, per_thread: int) -> Call
     """``fetch_early(first, fcl, neurons, network, loaded)``: load a chunk before the burst's slot is known.
 
     If the shard is ``eager``, words of both slots, state and record; if ``ahead``, the state alone; otherwise nothing.
-    All loads are on their way before anything else is.
+    All loads are issued before anything else.
     """
     if shard.ahead:
         return _make_fetch_state(shard, threads, per_thread)
@@ -78,7 +78,7 @@ def _fetch_nothing() -> Callable[..., Any]:
 
 
 def make_fetch_elsewhere() -> Callable[..., Any]:
-    """``fetch_elsewhere(first, base, ...)`` loads nothing: the chunk is fetched earlier in the burst, or later."""
+    """``fetch_elsewhere(first, base, ...)`` loads nothing: the chunk is fetched earlier or later in the burst."""
 
     def fetch_elsewhere(
         first: np.uint32, base: np.uint64, fcl: Fcl, neurons: Neurons, network: Network, loaded: Loaded
@@ -89,10 +89,10 @@ def make_fetch_elsewhere() -> Callable[..., Any]:
 
 
 def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[..., Any]:
-    """``fetch_neuron(neuron, p, neurons, network, loaded)``: all that its burst needs to begin but its word.
+    """``fetch_neuron(neuron, p, neurons, network, loaded)``: load what a neuron's burst needs to begin, but no word.
 
-    What ``ShardVariant.marks_ahead`` leaves out is 0, and so is all but the decay beyond all neurons; one that is not
-    ``bounded`` must not be asked for such a neuron.
+    Without ``ShardVariant.marks_ahead`` the mark is 0. Beyond the last neuron potential, countdown, count and mark are
+    0; without ``bounded`` the function must not be called for such a neuron.
     """
     variant, silent = shard.variant, np.float32(0)
     features, widen = variant.features, make_widen(variant.features.storage)
@@ -128,7 +128,7 @@ def make_fetch_neuron(shard: ShardVariant, *, bounded: bool = True) -> Callable[
 
 @cache
 def make_hand_over() -> Callable[..., Any]:
-    """``hand_over(p, place, loaded)``: entry ``p`` of what was loaded of neurons, into entry ``place``."""
+    """``hand_over(p, place, loaded)``: copy a neuron's loads from entry ``p`` to entry ``place``."""
 
     def hand_over(p: int, place: int, loaded: Loaded) -> None:
         traits = loaded.traits
@@ -140,7 +140,7 @@ def make_hand_over() -> Callable[..., Any]:
 
 
 def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
-    """``fetch_state(first, fcl, neurons, network, loaded)``: all that a neuron's burst needs to begin but its word."""
+    """``fetch_state(first, fcl, neurons, network, loaded)``: load what a chunk's burst needs to begin, but no words."""
     block, nothing = np.uint32(threads), shard.variant.word.added(0)
     fetch_neuron, stay, in_register = make_fetch_neuron(shard), make_stay(), make_in_register(shard.extras.by_neuron)
 
@@ -157,9 +157,9 @@ def _make_fetch_state(shard: ShardVariant, threads: int, per_thread: int) -> Cal
 def _make_fetch_words(
     variant: Variant, fetch_state: Callable[..., Any], threads: int, per_thread: int
 ) -> Callable[..., Any]:
-    """``fetch_words(first, base, ...)``: what arrived, where the rest was loaded ahead.
+    """``fetch_words(first, base, ...)``: load the words of the slot; the rest was loaded ahead.
 
-    A simulated block takes several chunks, and fetches each of them here.
+    A simulated block takes several chunks, so it fetches each of them here.
     """
     load, block = make_load(variant), np.uint32(threads)
 
@@ -179,7 +179,7 @@ def _make_fetch_words(
 def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Callable[..., Any]:
     """``fetch_chunk(first, base, fcl, neurons, network, loaded)``: load a chunk, the neurons from ``first`` on.
 
-    What was fetched early is there already, of both slots.
+    What ``fetch_early`` loaded is not loaded again; of the words of both slots, one is chosen.
     """
     if shard.ahead:
         fetch_state = make_fetch_early(shard, threads, per_thread)
@@ -191,7 +191,7 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
     load, nothing, silent = make_load(variant), variant.word.added(0), np.float32(0)
 
     def fetch(neuron: np.uint32, neurons: np.uint32, base: np.uint64, fcl: Fcl, state: State) -> Any:
-        """Word, potential and countdown; zeros beyond all neurons."""
+        """Word, potential and countdown; zeros beyond the last neuron."""
         if neuron >= neurons:
             return nothing, silent, np.int32(0)
         rc = np.int32(0)
@@ -213,9 +213,9 @@ def make_fetch_chunk(shard: ShardVariant, threads: int, per_thread: int) -> Call
 
 
 def _make_choose_words(fetch_early: Callable[..., Any], per_thread: int) -> Callable[..., Any]:
-    """``choose_words(first, base, ...)``: of the words of both slots those at ``base``.
+    """``choose_words(first, base, ...)``: of the words of both slots, keep those of the slot at ``base``.
 
-    A simulated block takes several chunks, and fetches each of them here.
+    A simulated block takes several chunks, so it fetches each of them here.
     """
 
     def choose_words(
