@@ -89,17 +89,17 @@ def make_following_item(strides: bool) -> Callable[..., Any]:
     return cuda.jit(device=True)(following)  # type: ignore[no-any-return]
 
 
-def make_keep_routes() -> Callable[..., Any]:
-    """``keep_routes(exchange, thread, sinks, boxes)``: copy the addresses of all mailboxes to shared memory."""
+def make_copy_addresses() -> Callable[..., Any]:
+    """``copy_addresses(exchange, thread, sinks, boxes)``: copy the addresses of all mailboxes to shared memory."""
     keep = make_link().keep
 
-    def keep_routes(exchange: Exchange, thread: np.uint32, sinks: Words, boxes: Words) -> None:
+    def copy_addresses(exchange: Exchange, thread: np.uint32, sinks: Words, boxes: Words) -> None:
         if thread < np.uint32(exchange.inboxes.size):
             keep(exchange.inboxes, thread, boxes)
         if thread < np.uint32(exchange.sinks.size):
             keep(exchange.sinks, thread, sinks)
 
-    return cuda.jit(device=True)(keep_routes)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(copy_addresses)  # type: ignore[no-any-return]
 
 
 def make_end_exchange() -> Callable[..., Any]:
@@ -154,7 +154,7 @@ def _chunk_functions(shard: ShardVariant, threads: int, share: int) -> tuple[Cal
 
 def _exchange_functions(shard: ShardVariant, threads: int, share: int) -> tuple[Callable[..., Any], ...]:
     """What a block does for the exchange: copy mailbox addresses, publish its packets, take those of other shards."""
-    return make_keep_routes(), make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
+    return make_copy_addresses(), make_publish(make_id_of(shard)), make_take_row(shard, threads, share)
 
 
 def _turn_functions(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
@@ -175,7 +175,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     first_item, following_item, wait_for_last, let_next_start = _block_functions(shard)
     fetch_early, fetch_ahead, fetch_chunk = _fetch_functions(shard, threads)
     consume_chunk, send_fired, keep_chunk, log_chunk = _chunk_functions(shard, threads, share)
-    keep_routes, publish, take_row = _exchange_functions(shard, threads, share)
+    copy_addresses, publish, take_row = _exchange_functions(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _turn_functions(shard)
     deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
@@ -216,7 +216,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
         if exchanges:
             sinks = cuda.shared.array(MOST_SHARDS, np.uint64)
             boxes = cuda.shared.array(MOST_SHARDS, np.uint64)
-            keep_routes(exchange, thread, sinks, boxes)
+            copy_addresses(exchange, thread, sinks, boxes)
             own_items, lag = exchange.chunks, exchange.lag
             items = np.uint32(own_items + lag)
         else:

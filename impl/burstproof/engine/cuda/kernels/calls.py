@@ -1,4 +1,4 @@
-"""A call of a closed loop: the first block hears it, takes in what comes from outside and lets the others begin."""
+"""A call of a closed loop: the first block waits for it, takes in its stimulus and lets the other blocks begin."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from burstproof.engine.cuda.kernels.stimulus import cancelled, make_admit
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _POLLED, _MOST_POLLED = 1024, 4
-"""Words of the mail that the first block reads with a call at most, and that each of its threads does."""
+"""Most words of the mail that the first block reads with a call, and most that each of its threads reads."""
 
 
 def make_reach(shard: ShardVariant) -> Callable[..., Any]:
-    """``reach(call, mailbox)`` -> uint32: words of amounts that have said in their sign that they are of ``call``.
+    """``reach(call, mailbox)`` -> uint32: words of amounts that ``call`` wrote, as their sign bit says.
 
-    In the next call they say the opposite once they are written.
+    The next call writes the opposite sign bit.
     """
     narrow, most = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES)
 
@@ -52,14 +52,14 @@ def make_reach(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def polled_words(threads: int) -> int:
-    """Words of the mail that each of so many threads of a block reads with a call."""
+    """Words of the mail that a thread reads with a call, in a block of so many threads."""
     return 2 if SIMULATED else max(1, min(_MOST_POLLED, _POLLED // threads))
 
 
 def make_put(shard: ShardVariant) -> Callable[..., Any]:
-    """``put(neuron, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
+    """``put(neuron, amount, base, outside, fcl)``: add an amount to the slot if it fits there, else to ``outside``.
 
-    Returns the sum that is there now if a cell has no mark and so cannot say that it is one; else a number above 0.
+    Returns the new sum if the cell has no mark, so that a sum of 0 shows no candidate; otherwise a number above 0.
     """
     number, added, admit = shard.variant.accumulator, shard.variant.word.added, make_admit(shard)
 
@@ -75,10 +75,10 @@ def make_put(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
-    """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: the stimulus of a call, for ``slot``.
+    """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: add a call's stimulus to ``slot``.
 
-    ``words`` are the ``polled_words`` that a thread read with the call; those of the first ``reached`` say whether they
-    were written before. Others are read now, as many at once: what counts is how often the host's memory answers.
+    ``words`` are the ``polled_words`` that a thread read with the call. The sign bits of the first ``reached`` say
+    whether they had been written by then. All others are read now, as many at once: round trips to host memory count.
     """
     put, zero_sum, number = make_put(shard), cancelled(shard.variant), shard.variant.accumulator
     narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
@@ -97,12 +97,12 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
         mail, room, step = mailbox.mail, mailbox.mail_room, np.uint32(cuda.blockDim.x)
         amounts, forced = np.uint32((call >> np.int64(AMOUNTS_SHIFT)) & most), np.uint32(call & most)
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
-        odd = (call >> np.int64(NUMBER_SHIFT)) & np.int64(1)
+        parity = (call >> np.int64(NUMBER_SHIFT)) & np.int64(1)
         first = np.uint32(cuda.threadIdx.x)
         while first <= amounts:
             for k in range(polled):
                 place = np.uint32(first + np.uint32(k) * step)
-                late = place > reached or (words[k] >> sign) & np.int64(1) != odd
+                late = place > reached or (words[k] >> sign) & np.int64(1) != parity
                 if late and head <= place <= amounts:
                     words[k] = mail[place]
                     if not narrow:
@@ -127,10 +127,10 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_listen(shard: ShardVariant) -> Callable[..., Any]:
-    """``listen(turn, reached, words, told, mailbox)``: the first block waits for the next call, or the end.
+    """``listen(turn, reached, words, shared, mailbox)``: the first block waits for the next call, or the end.
 
-    With every look at the call it reads so many words behind it. Afterwards one thread has to say to the others what
-    ``told`` holds; see ``make_begin_turn``.
+    With every poll of the call it also reads the ``reached`` words behind it, as far as ``words`` has room. Then
+    ``shared`` holds what a thread has to tell the other blocks; see ``make_begin_turn``.
     """
     relay = make_relay()
     load, glance, look, polled = relay.load, relay.glance, relay.look, polled_words(shard.threads)
@@ -147,11 +147,11 @@ def make_listen(shard: ShardVariant) -> Callable[..., Any]:
 
     go_of = cuda.jit(device=True)(go_of)
 
-    def listen(turn: np.int64, reached: np.uint32, words: Longs, told: Longs, mailbox: Mailbox) -> None:
+    def listen(turn: np.int64, reached: np.uint32, words: Longs, shared: Longs, mailbox: Mailbox) -> None:
         thread, step, last = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockDim.x), np.int64(LEAVE)
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
         if thread == np.uint32(0) and turn > np.int64(1):
-            last = told[0]
+            last = shared[0]
         waits = True
         while waits:
             for k in range(1, polled):
@@ -163,28 +163,28 @@ def make_listen(shard: ShardVariant) -> Callable[..., Any]:
             if thread == np.uint32(0):
                 polls = np.uint32(polls + np.uint32(1))
                 began, passed = look(polls, began, passed)
-                told[1] = np.int64(1) if words[0] == last and passed <= mailbox.idle else np.int64(0)
+                shared[1] = np.int64(1) if words[0] == last and passed <= mailbox.idle else np.int64(0)
             cuda.syncthreads()
-            waits = told[1] != np.int64(0)
+            waits = shared[1] != np.int64(0)
             cuda.syncthreads()
         if thread == np.uint32(0):
-            told[0], told[1] = words[0], go_of(turn, words[0], last)
+            shared[0], shared[1] = words[0], go_of(turn, words[0], last)
 
     return cuda.jit(device=True)(listen)  # type: ignore[no-any-return]
 
 
 def make_settle_turn() -> Callable[..., Any]:
-    """``settle_turn(turn, arrivals, steering, mailbox)`` -> whether all blocks are done with the turn before ``turn``.
+    """``settle_turn(turn, arrivals, steering, mailbox)`` -> whether all blocks have finished the turn before ``turn``.
 
-    One thread of the first block, which also says in control which burst that was.
+    One thread of the first block calls it. It also writes that burst's number and slot to control.
     """
     reaches, patience = make_relay().reaches, np.uint64(STUCK_NS)
 
     def settle_turn(turn: np.int64, arrivals: np.int64, steering: Steering, mailbox: Mailbox) -> Any:
         if turn == np.int64(1):
             return True
-        whole = np.int64(np.int64(turn - np.int64(1)) * arrivals)
-        if reaches(mailbox.relay, ARRIVED, whole, patience) < whole:
+        expected = np.int64(np.int64(turn - np.int64(1)) * arrivals)
+        if reaches(mailbox.relay, ARRIVED, expected, patience) < expected:
             return False
         steering.control[BURST] = steering.report[ORIGIN] + 1
         steering.control[SLOT] = steering.report[CONSUMED]
@@ -194,15 +194,15 @@ def make_settle_turn() -> Callable[..., Any]:
 
 
 def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
-    """``begin_turn(turn, arrivals, told, ...)`` -> what ``GO`` says of turn number ``turn``.
+    """``begin_turn(turn, arrivals, shared, ...)`` -> the word ``GO`` of turn number ``turn``.
 
-    Without ``GO_ON``: the end; 0: some block was waited for in vain. Every turn has so many ``arrivals``. The first
-    block waits for a call and takes it in; the others wait for the first. ``told`` is shared memory for three
-    words: the call that the first block heard last, ``GO``, and whether all blocks came.
+    Without ``GO_ON`` the loop ends; 0: some block never arrived. Every turn has so many ``arrivals``. The first block
+    waits for a call and takes it in; the others wait for the first. ``shared`` is shared memory for three words: the
+    call that the first block read last, ``GO``, and whether all blocks arrived.
     """
     relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
     store, reaches = relay.store, relay.reaches
-    listen, take_in, reach, of_turn, one = (
+    listen, take_in, reach, turn_shift, one = (
         make_listen(shard),
         make_take_in(shard),
         make_reach(shard),
@@ -211,17 +211,17 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     )
     polled = polled_words(shard.threads)
 
-    def follow(turn: np.int64, told: Longs, mailbox: Mailbox) -> None:
-        """One thread of another block: what the first says."""
-        go = reaches(mailbox.relay, GO, np.int64(turn << of_turn), np.uint64(STUCK_NS))
-        told[1] = go if go >> of_turn == turn else np.int64(0)
+    def follow(turn: np.int64, shared: Longs, mailbox: Mailbox) -> None:
+        """One thread of another block: wait for the first block's ``GO``."""
+        go = reaches(mailbox.relay, GO, np.int64(turn << turn_shift), np.uint64(STUCK_NS))
+        shared[1] = go if go >> turn_shift == turn else np.int64(0)
 
     follow = cuda.jit(device=True)(follow)
 
     def begin_turn(
         turn: np.int64,
         arrivals: np.int64,
-        told: Longs,
+        shared: Longs,
         mailbox: Mailbox,
         steering: Steering,
         outside: Outside,
@@ -231,20 +231,20 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
         first, thread = cuda.blockIdx.x == 0, cuda.threadIdx.x
         if first:
             if thread == 0:
-                told[2] = np.int64(1) if settle_turn(turn, arrivals, steering, mailbox) else np.int64(0)
+                shared[2] = np.int64(1) if settle_turn(turn, arrivals, steering, mailbox) else np.int64(0)
             cuda.syncthreads()
-            if told[2] == np.int64(0):
+            if shared[2] == np.int64(0):
                 return np.int64(0)
-            reached = reach(told[0] if turn > np.int64(1) else np.int64(0), mailbox)
-            listen(turn, reached, words, told, mailbox)
+            reached = reach(shared[0] if turn > np.int64(1) else np.int64(0), mailbox)
+            listen(turn, reached, words, shared, mailbox)
         elif thread == 0:
-            follow(turn, told, mailbox)
+            follow(turn, shared, mailbox)
         cuda.syncthreads()
-        go = told[1]
+        go = shared[1]
         if first:
             if go & np.int64(GO_STIMULATED):
                 burst = np.uint32(np.uint32(steering.control[BURST]) + one)
-                take_in(told[0], reached, words, slot_of(steering, burst, fcl), mailbox, outside, fcl)
+                take_in(shared[0], reached, words, slot_of(steering, burst, fcl), mailbox, outside, fcl)
                 cuda.syncthreads()
             if thread == 0:
                 store(mailbox.relay, GO, go)
@@ -254,7 +254,7 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_slot(shard: ShardVariant) -> Callable[..., Any]:
-    """``slot_of(steering, burst, fcl)``: the slot that ``burst``, the one after that of control, consumes."""
+    """``slot_of(steering, burst, fcl)``: index of the slot that ``burst`` consumes, the burst after that of control."""
     of_control, one = make_slot_of(shard.variant.delays and not shard.calendar), np.uint32(1)
 
     def slot_of(steering: Steering, burst: np.uint32, fcl: Fcl) -> Any:

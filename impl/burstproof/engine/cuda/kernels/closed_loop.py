@@ -1,10 +1,10 @@
-"""A kernel that stays on the device between the bursts of a closed loop: a call takes no launch, no copy, no wait.
+"""A kernel that stays on the device between the bursts of a closed loop: a call needs no launch, copy or wait.
 
-The first block reads the host's mail: it takes in what comes from outside and lets the others begin. They consume what
-has arrived, and every one answers for its own chunks as soon as it knows what fired there. Only then are the rows of
-what fired sent, while the host has its answer; the first block listens again when all blocks have sent theirs. The list
-on the device is put in order when the kernel ends. All blocks have to be on the device at once, so the kernel is
-launched cooperatively. It ends when the host says so, or without a call for a while.
+The first block polls the host's mail, takes in the stimulus and lets the other blocks begin. They consume what has
+arrived, and each answers for its own chunks as soon as it knows their firings. Only then do they send the rows of what
+fired, while the host has its answer. When all blocks have done so, the first block listens again. The fired list on the
+device is put in order when the kernel ends. All blocks must be resident at once, so the launch is cooperative. The
+kernel ends when the host says so, or after a while without a call.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.features.key import NO_KEY, ExtrasKey
 
 _TIMES = 4
-"""Neurons of a chunk, to one of a batch: each chunk has an answer of its own, which the host reads."""
+"""Chunks are so many times larger than in a batch: the host reads an answer for each."""
 _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
 _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
-"""From chunks of so many neurons on: bytes of places in buckets that a block has room for beside its chunk."""
+"""For chunks of at least so many neurons: most bytes of places in buckets that fit into shared memory beside one."""
 
-_IN_ONE = (NO_KEY, ExtrasKey(replays=True))
+_ONE_KERNEL_EXTRAS = (NO_KEY, ExtrasKey(replays=True))
 
 
 def can_stay(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled.
 
-    Features of genomes take more than one, but for replays. A block's shared memory has to hold a chunk and its places
-    in a calendar.
+    Features of genomes need several kernels, except for replays. A chunk and its places in a calendar must fit into
+    shared memory.
     """
     shape = variant.fused
-    if shape is None or variant.extras not in _IN_ONE or variant.queues is not None:
+    if shape is None or variant.extras not in _ONE_KERNEL_EXTRAS or variant.queues is not None:
         return False
     places = 0 if variant.calendar_tiles else (variant.calendar + 1) * (shape.threads // WARP) * 8
     if shape.chunk >= _LARGE_CHUNK and places > _MOST_PLACES:
@@ -90,7 +90,7 @@ def can_stay(variant: Variant) -> bool:
 
 
 def staying(variant: Variant) -> ShardVariant:
-    """The whole network of ``variant`` as the turns of such a kernel see it."""
+    """The whole network of ``variant`` for such a kernel: with larger chunks, and no overlapping launches."""
     shape = variant.fused
     assert shape is not None
     larger = replace(shape, per_thread=_TIMES * shape.per_thread)
@@ -98,7 +98,7 @@ def staying(variant: Variant) -> ShardVariant:
 
 
 def make_following_item() -> Callable[..., Any]:
-    """``following_item(item)``: a block's next chunk after ``item``, which may be beyond the last."""
+    """``following_item(item)``: a block's next chunk after ``item``; it may be beyond the last."""
 
     def next_of_all(item: np.uint32) -> Any:
         return np.uint32(item + np.uint32(1))
@@ -110,7 +110,7 @@ def make_following_item() -> Callable[..., Any]:
 
 
 def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``consume_at_once(first, moment, fired, ...)`` -> uint32: what the burst does to a chunk; how many fired."""
+    """``consume_at_once(first, moment, fired, ...)`` -> uint32 firings: step a chunk, all of it in registers."""
     per_thread, word = shard.chunk // threads, shard.variant.word.added
     fetch, consume = (
         make_fetch_chunk(shard, threads, per_thread),
@@ -132,9 +132,9 @@ def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any
 
 
 def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``consume_in_parts(first, moment, fired, ...)`` -> uint32: the same for a large block.
+    """``consume_in_parts(first, moment, fired, ...)`` -> uint32 firings: step a chunk, part by part, in a large block.
 
-    Its threads have registers for no more neurons at a time than in a batch, and for the loads of those that follow.
+    Its threads have registers for as many neurons at a time as in a batch, and for the loads of the next ones.
     """
     per_thread = shard.chunk // threads // _TIMES
     fetch, consume = make_fetch_chunk(shard, threads, per_thread), make_consume_part(shard, threads, per_thread)
@@ -171,9 +171,9 @@ def make_consume_in_parts(shard: ShardVariant, threads: int) -> Callable[..., An
 
 
 def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``answer_turn(call, moment, ...)`` -> uint32: what the burst does to the chunks of a block, and their answers.
+    """``answer_turn(call, moment, ...)`` -> uint32: step the chunks of a block and send their answers.
 
-    What fired in the last of them, which it returns the number of, is left in ``fired``.
+    Returns the number of firings of the last chunk, which are left in ``fired``.
     """
     variant, chunk, size, none = shard.variant, shard.chunk, np.uint32(shard.chunk), np.uint32(0)
     small = shard.threads <= _SMALL_BLOCK
@@ -196,16 +196,16 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
         network: Network,
         mailbox: Mailbox,
     ) -> Any:
-        first_place, count, item = cuda.shared.array(1, np.int64), none, first_item()
+        list_offset, count, item = cuda.shared.array(1, np.int64), none, first_item()
         while item < items:
             first = np.uint32(item * size)
             count = consume(first, moment, fired, fcl, neurons, network, identity)
             sort_fired(first, count, fired)
             reply(item, items, call, count, fired, mailbox)
             if cuda.threadIdx.x == 0:
-                first_place[0] = add_up(moment.burst, count, fired.found[1], True, steering)
+                list_offset[0] = add_up(moment.burst, count, fired.found[1], True, steering)
                 count_chunk(item, moment.burst, count, items, chunks)
-            keep_chunk(first, first_place, moment.burst, count, fired, chunks, recall)
+            keep_chunk(first, list_offset, moment.burst, count, fired, chunks, recall)
             cuda.syncthreads()
             item = np.uint32(following_item(item))
         return count
@@ -214,9 +214,9 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
-    """``send_turn(count, slot, burst, ...)``: the rows of what fired in the chunks of a block.
+    """``send_turn(count, slot, burst, ...)``: send the rows of what fired in the chunks of a block.
 
-    Of a block's only chunk ``fired`` has the ``count`` firings; of several, what was kept of them is read again.
+    If the block has one chunk, ``fired`` holds its ``count`` firings; if several, all are read from ``chunks`` again.
     """
     variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
     send_fired, deliver_due = (
@@ -257,9 +257,9 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
 
 def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
-    """``send_listed(burst, slot, met, told, ...)`` -> whether all blocks came.
+    """``send_listed(burst, slot, due, shared, ...)`` -> whether all blocks arrived.
 
-    What is sent when all blocks know what fired. ``met``: arrivals up to then.
+    Sends what has to wait until all blocks know what fired; there are ``due`` arrivals by then.
     """
     relay, variant = make_relay(), shard.variant
     send_noted, send_recalled = make_send_noted(variant), cuda.jit(device=True)(make_send_recalled(variant))
@@ -268,8 +268,8 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
     def send_listed(
         burst: np.uint32,
         slot: np.uint32,
-        met: np.int64,
-        told: Longs,
+        due: np.int64,
+        shared: Longs,
         steering: Steering,
         chunks: Chunks,
         recall: Recall,
@@ -280,9 +280,9 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
     ) -> Any:
         if cuda.threadIdx.x == 0:
             add(mailbox.relay, ARRIVED)
-            told[2] = np.int64(1) if reaches(mailbox.relay, ARRIVED, met, np.uint64(STUCK_NS)) >= met else np.int64(0)
+            shared[2] = np.int64(1) if reaches(mailbox.relay, ARRIVED, due, np.uint64(STUCK_NS)) >= due else np.int64(0)
         cuda.syncthreads()
-        if told[2] == np.int64(0):
+        if shared[2] == np.int64(0):
             return False
         if recalls:
             send_recalled(steering, recall, rows, fcl, turn)
@@ -295,7 +295,7 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
-    """``closed_loop(...)``: a burst for every call in the mail, until told to leave or ``idle`` ns without one."""
+    """``closed_loop(...)``: a burst for every call in the mail, until told to leave, or after ``idle`` ns without."""
     shard, device, relay = staying(variant), cuda.jit(device=True), make_relay()
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     answer, add, begin_turn, slot_of, enter = (
@@ -313,7 +313,7 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     gather, lists = device(make_gather(shard.variant, threads)), variant.long_rows or variant.recalled > 0
     long_rows, phases, one, none = variant.long_rows, 2 if lists else 1, np.uint32(1), np.uint32(0)
     clear_progress = make_clear_progress()
-    of_call, numbers, size = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1), np.uint64(chunk)
+    call_shift, numbers, size = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1), np.uint64(chunk)
 
     def closed_loop(
         steering: Steering,
@@ -328,23 +328,23 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
         window: Window,
         mailbox: Mailbox,
     ) -> None:
-        told, outside = cuda.shared.array(3, np.int64), neurons.outside
+        shared, outside = cuda.shared.array(3, np.int64), neurons.outside
         fired = Fired(
             cuda.shared.array(chunk, np.uint32),
             cuda.shared.array(chunk, np.float32),
             cuda.shared.array(FOUND, np.int32),
         )
         thread, block, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
-        keeps_books, arrivals = thread == none and block == none, np.int64(np.int64(phases) * blocks)
+        is_leader, arrivals = thread == none and block == none, np.int64(np.int64(phases) * blocks)
         items = np.uint32((np.uint64(network.neurons) + size - np.uint64(1)) // size)
         number, last, origin = np.int64(1), np.int64(0), np.uint32(steering.control[BURST])
-        go = begin_turn(number, arrivals, told, mailbox, steering, outside, fcl)
+        go = begin_turn(number, arrivals, shared, mailbox, steering, outside, fcl)
         while go & np.int64(GO_ON):
-            last = np.int64((go >> of_call) & numbers)
+            last = np.int64((go >> call_shift) & numbers)
             turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
             burst = np.uint32(origin + np.uint32(number))
             slot = slot_of(steering, burst, fcl)
-            if keeps_books and long_rows:
+            if is_leader and long_rows:
                 clear_progress(np.uint32(burst + one), chunks)
             base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
             moment = Moment(base, burst, False, turn.stimulated, ())
@@ -362,26 +362,26 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                 network,
                 mailbox,
             )
-            if keeps_books:
+            if is_leader:
                 enter(steering, turn, burst, slot)
             send_turn(count, slot, burst, items, fired, identity, steering, recall, rows, chunks, fcl)
             cuda.syncthreads()
             if lists:
-                met = np.int64(number * arrivals - blocks)
-                if not send_listed(burst, slot, met, told, steering, chunks, recall, rows, fcl, turn, mailbox):
+                due = np.int64(number * arrivals - blocks)
+                if not send_listed(burst, slot, due, shared, steering, chunks, recall, rows, fcl, turn, mailbox):
                     break
             if thread == none:
                 add(mailbox.relay, ARRIVED)
             number += np.int64(1)
-            go = begin_turn(number, arrivals, told, mailbox, steering, outside, fcl)
+            go = begin_turn(number, arrivals, shared, mailbox, steering, outside, fcl)
         lost = go == np.int64(0) or (go & np.int64(GO_ON)) != np.int64(0)
         if not lost and last != np.int64(0):
             gather(steering, chunks, log, window, items, Gathering(none, none, none))
-            if keeps_books:
+            if is_leader:
                 answer(
                     mailbox.answers, LAST, np.int64(np.int64(last << np.int64(NUMBER_SHIFT)) | steering.control[COUNT])
                 )
-        if keeps_books or (lost and thread == none):
+        if is_leader or (lost and thread == none):
             answer(mailbox.answers, STATUS, np.int64(STUCK) if lost else np.int64(ENDED))
 
     return closed_loop

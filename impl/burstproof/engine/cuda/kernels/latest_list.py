@@ -1,4 +1,4 @@
-"""The list of a burst's firings as ``kernels.enqueue`` reads it: kept on the device, or in the mailboxes of a shard."""
+"""A burst's fired list as ``kernels.enqueue`` reads it: kept on the device, or in the mailboxes of a shard."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from burstproof.engine.cuda.plan.variant import lists_kept
 
 
 class Latest(NamedTuple):
-    """The latest burst's list.
+    """The latest burst's fired list; all but ``total`` is used only with an exchange.
 
     Attributes
     ----------
     total : uint32
         Firings.
     first : uint64
-        Where the lists of shards begin in their mailboxes; it and what follows are only read with an exchange.
+        Place of a list's first word in its mailbox.
     sequence : uint32
         Number of the exchange.
     counts : uint32
         Firings of each shard, in shared memory.
-    routes : uint64
-        The ways to the mailboxes, in shared memory.
+    addresses : uint64
+        Addresses of the mailboxes, in shared memory.
     """
 
     total: np.uint32
     first: np.uint64
     sequence: np.uint32
     counts: Ids
-    routes: Words
+    addresses: Words
 
 
 def make_open_latest(shard: ShardVariant) -> Callable[..., Any]:
-    """``open_latest(burst, counts, routes, steering, exchange, recall, turn)`` -> ``Latest``, and notes its length.
+    """``open_latest(burst, counts, addresses, steering, ...)`` -> ``Latest``, whose length it also stores.
 
-    All threads of the grid call it. With an exchange it waits until every shard has told how much fired there.
+    All threads of the grid call it. With an exchange it waits until every shard has published its count.
     """
-    lists, fired_of, keep_route, exchanges = make_lists(), make_fired_of(), make_link().keep, shard.exchanges
+    lists, fired_of, copy_address, exchanges = make_lists(), make_fired_of(), make_link().keep, shard.exchanges
     turns, zero, one, half = np.uint32(lists_kept(shard.variant) - 1), np.uint32(0), np.uint32(1), np.uint64(32)
 
     def open_latest(
         burst: np.uint32,
         counts: Ids,
-        routes: Words,
+        addresses: Words,
         steering: Steering,
         exchange: Exchange,
         recall: Recall,
@@ -62,7 +62,7 @@ def make_open_latest(shard: ShardVariant) -> Callable[..., Any]:
         if exchanges:
             box = np.uint32(cuda.threadIdx.x)
             if box < np.uint32(exchange.inboxes.size):
-                keep_route(exchange.inboxes, box, routes)
+                copy_address(exchange.inboxes, box, addresses)
             sequence = np.uint32(np.uint32(np.uint64(steering.report[ORIGIN]) >> half) + turn.place + one)
             halt = np.int64(burst) + np.int64(1)
             total, first = lists(sequence, halt, steering.control, exchange, counts)
@@ -70,15 +70,15 @@ def make_open_latest(shard: ShardVariant) -> Callable[..., Any]:
             total = fired_of(steering.tallies, burst)
         if cuda.grid(1) == 0:
             recall.recalled_counts[burst & turns] = total
-        return Latest(total, first, sequence, counts, routes)
+        return Latest(total, first, sequence, counts, addresses)
 
     return cuda.jit(device=True)(open_latest)  # type: ignore[no-any-return]
 
 
 def make_source_of(shard: ShardVariant) -> Callable[..., Any]:
-    """``source_of(burst, age, item, latest, exchange, recall)``: a firing of the list of ``age`` bursts before.
+    """``source_of(burst, age, item, latest, exchange, recall)``: firing ``item`` of the list of ``age`` bursts before.
 
-    Each of the latest list is read once, from the mailbox where there is an exchange; from there it is kept.
+    With an exchange an entry of the latest list, read once, is also copied from its mailbox to the kept list.
     """
     link_to, find, turns = make_link(), make_find(), np.uint32(lists_kept(shard.variant) - 1)
     wait, near, exchanges, zero = link_to.wait, link_to.near, shard.exchanges, np.uint32(0)
@@ -90,7 +90,7 @@ def make_source_of(shard: ShardVariant) -> Callable[..., Any]:
         if exchanges and age == zero:
             box, place = find(item, latest.counts)
             at = np.uint64(latest.first + np.uint64(place))
-            source = wait(near(exchange.inboxes, latest.routes), box, at, latest.sequence, exchange)
+            source = wait(near(exchange.inboxes, latest.addresses), box, at, latest.sequence, exchange)
             recall.recalled_ids[kept] = source
             return source
         return recall.recalled_ids[kept]

@@ -1,10 +1,10 @@
-"""Words that cross between shards: 64 bits, of which the upper 32 say which burst they belong to.
+"""Words that shards exchange: 64 bits, the upper 32 of which are the sequence number of the exchange.
 
-A word is stored and loaded as a whole, so that whoever reads the right sequence number has the right contents: no fence
-is needed, and no flag beside the data. A reader that waits gives up after a time and says whom it waited for.
+A word is stored and loaded as a whole, so whoever reads the right sequence number has the right value: no fence is
+needed, and no flag beside the data. A reader gives up after a time limit and says which shard it waited for.
 
-Mailboxes are named by address on a device, since they lie on other devices or in host memory. The CUDA simulator has no
-addresses: there a table of mailboxes is a list of arrays.
+Mailboxes are named by address, since they lie on other devices or in host memory. The CUDA simulator has no addresses:
+there a table of mailboxes is a list of arrays.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from burstproof.engine.cuda.args import Exchange, Words
 from burstproof.engine.cuda.exchange.words import FAILED
 
 CLOCK_POLLS = 256
-"""Polls, a power of two, between two looks at the clock: all that wait at once look at the same one, which is slow."""
+"""Polls between two reads of the clock, a power of two: all waiting threads read the same clock, which is slow."""
 _SPINS = 1_000_000_000
-"""Nanoseconds that a reading stands for where there is no clock: in the simulator."""
+"""Nanoseconds between two reads of the clock in the simulator, which has none."""
 
 
 class Link(NamedTuple):
-    """Device functions.
+    """Device functions. ``boxes`` is a table of mailboxes, or a copy of its addresses in shared memory.
 
-    ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``; both take a
-    table of mailboxes, or the copy of its addresses in shared memory that ``keep(boxes, which, kept)`` makes;
-    ``word(sequence, value)`` -> uint64; ``wait(boxes, which, place, sequence, exchange)`` -> the lower 32 bits of the
-    word once its sequence number is right, or 0 and ``link[FAILED]`` set after ``patience`` nanoseconds;
-    ``now(last)`` -> uint64 nanoseconds (where there is no clock: a second more than ``last``);
-    ``near(boxes, kept)`` -> whichever of both the two first take: the copy, or the table in the simulator.
+    ``load(boxes, which, place)`` -> uint64, never from a cache; ``store(boxes, which, place, word)``.
+    ``keep(boxes, which, copies)`` copies an address; ``near(boxes, copies)`` -> the copies, in the simulator the table.
+    ``word(sequence, value)`` -> uint64. ``wait(boxes, which, place, sequence, exchange)`` -> the lower 32 bits of the
+    word once its sequence number is right; after ``patience`` nanoseconds it sets ``link[FAILED]`` and returns 0.
+    ``now(last)`` -> uint64 nanoseconds (without a clock: a second more than ``last``).
     """
 
     load: Callable[..., Any]
@@ -49,17 +48,17 @@ class Link(NamedTuple):
 def make_link() -> Link:
     """The functions for a device, or for the simulator."""
     load, store, now, keep, near = _simulated() if SIMULATED else _on_device()
-    half, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
+    word_shift, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
     failure = make_failure()
 
     def word(sequence: np.uint32, value: np.uint32) -> Any:
-        return np.uint64((np.uint64(sequence) << half) | np.uint64(value))
+        return np.uint64((np.uint64(sequence) << word_shift) | np.uint64(value))
 
     def wait(boxes: Words, which: np.uint32, place: np.uint64, sequence: np.uint32, exchange: Exchange) -> Any:
         link = exchange.link
         found = np.uint64(load(boxes, which, place))
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        while np.uint32(found >> half) != sequence:
+        while np.uint32(found >> word_shift) != sequence:
             polls = np.uint32(polls + np.uint32(1))
             if (polls & per_look) == np.uint32(0):
                 if began == np.uint64(0):
@@ -78,24 +77,24 @@ def make_link() -> Link:
 
 @cache
 def make_tell() -> Callable[..., Any]:
-    """``tell(exchange, kept, place, sequence, value)``, one thread: a word to all shards."""
+    """``tell(exchange, sinks, place, sequence, value)``, one thread: send a word to all shards."""
     link_to = make_link()
     store, word, near = link_to.store, link_to.word, link_to.near
 
-    def tell(exchange: Exchange, kept: Words, place: np.uint64, sequence: np.uint32, value: np.uint32) -> None:
+    def tell(exchange: Exchange, sinks: Words, place: np.uint64, sequence: np.uint32, value: np.uint32) -> None:
         for sink in range(exchange.sinks.size):
-            store(near(exchange.sinks, kept), sink, place, word(sequence, value))
+            store(near(exchange.sinks, sinks), sink, place, word(sequence, value))
 
     return cuda.jit(device=True)(tell)  # type: ignore[no-any-return]
 
 
 @cache
 def make_failure() -> Callable[..., Any]:
-    """``failure(sequence, which)`` -> int64 for ``FAILED``: which shard was waited for in vain, in which exchange."""
-    half = np.uint64(32)
+    """``failure(sequence, which)`` -> int64 for ``FAILED``: the exchange, and the shard that was waited for in vain."""
+    word_shift = np.uint64(32)
 
     def failure(sequence: np.uint32, which: np.uint32) -> Any:
-        return np.int64((np.uint64(sequence) << half) | (np.uint64(which) + np.uint64(1)))
+        return np.int64((np.uint64(sequence) << word_shift) | (np.uint64(which) + np.uint64(1)))
 
     return cuda.jit(device=True)(failure)  # type: ignore[no-any-return]
 
@@ -110,10 +109,10 @@ def _simulated() -> tuple[Callable[..., Any], ...]:
     def now(last: np.uint64) -> Any:
         return np.uint64(last + np.uint64(_SPINS))
 
-    def keep(boxes: Words, which: np.uint32, kept: Words) -> None:
+    def keep(boxes: Words, which: np.uint32, copies: Words) -> None:
         return
 
-    def near(boxes: Words, kept: Words) -> Any:
+    def near(boxes: Words, copies: Words) -> Any:
         return boxes
 
     return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))
@@ -132,17 +131,17 @@ def _on_device() -> tuple[Callable[..., Any], ...]:
     def now(last: np.uint64) -> Any:
         return clock()
 
-    def keep(boxes: Words, which: np.uint32, kept: Words) -> None:
-        kept[which] = boxes[which]
+    def keep(boxes: Words, which: np.uint32, copies: Words) -> None:
+        copies[which] = boxes[which]
 
-    def near(boxes: Words, kept: Words) -> Any:
-        return kept
+    def near(boxes: Words, copies: Words) -> Any:
+        return copies
 
     return tuple(cuda.jit(device=True)(function) for function in (load, store, now, keep, near))
 
 
 def _instructions() -> tuple[Any, Any, Any]:
-    """Load and store of a 64-bit word that the whole system sees as one, and the global timer in nanoseconds."""
+    """Load and store of a 64-bit word, atomic for the whole system, and the global timer in nanoseconds."""
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba import types
 

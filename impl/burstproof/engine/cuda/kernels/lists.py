@@ -1,4 +1,4 @@
-"""What fired anywhere, as every shard published it: sent along the rows that end here, or put into one list."""
+"""The firings of all shards, as each published them: their rows are sent, or they are collected in one list."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 @cache
 def make_lists() -> Callable[..., Any]:
-    """``lists(sequence, halt, control, exchange, counts)`` -> (firings of all shards, first word).
+    """``lists(sequence, halt, control, exchange, counts)`` -> (firings of all shards, place of a list's first word).
 
-    All threads of a block call it; ``counts`` in shared memory takes the firings of each shard. Waits until every shard
-    has published; if one has no room for another burst, no shard does another: ``control[HALTED]`` is then ``halt``.
+    All threads of a block call it; ``counts``, shared memory, receives the firings of each shard. Waits until every
+    shard has published. If one has no room for another burst, no shard does another: ``control[HALTED]`` is ``halt``.
     """
     wait, now = make_link().wait, make_link().now
     full, most = np.uint32(FULL_BIT), np.uint32(FULL_BIT - 1)
@@ -79,13 +79,10 @@ def make_find() -> Callable[..., Any]:
 
 
 def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
-    """``send_lists(...)``: static contributions of all that fired, behind the dynamics.
-
-    ``share`` threads take one row at a time.
-    """
+    """``send_lists(...)``: add the constant contributions of all firings; ``share`` threads take a row."""
     share = 1 if SIMULATED else shard.share
     lists, find, link_to, send = make_lists(), make_find(), make_link(), make_send(shard, share)
-    wait, keep_route, near = link_to.wait, link_to.keep, link_to.near
+    wait, copy_address, near = link_to.wait, link_to.keep, link_to.near
     wait_for_last, let_next_start = make_wait_for_last(shard.overlapped), make_let_next_start(shard.overlapped)
     shares = np.uint32(share)
 
@@ -97,18 +94,18 @@ def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
         if active == 0:
             return
         counts = cuda.shared.array(MOST_SHARDS, np.uint32)
-        routes = cuda.shared.array(MOST_SHARDS, np.uint64)
+        addresses = cuda.shared.array(MOST_SHARDS, np.uint64)
         thread = np.uint32(cuda.grid(1))
         part = np.uint32(thread & np.uint32(shares - np.uint32(1)))
         item = np.uint32(thread // shares)
         items = np.uint32(np.uint32(cuda.gridsize(1)) // shares)
         if np.uint32(cuda.threadIdx.x) < np.uint32(inboxes.size):
-            keep_route(inboxes, np.uint32(cuda.threadIdx.x), routes)
+            copy_address(inboxes, np.uint32(cuda.threadIdx.x), addresses)
         total, first = lists(sequence, np.int64(1), control, exchange, counts)
         while item < total:
             box, place = find(item, counts)
             at = np.uint64(first + np.uint64(place))
-            source = wait(near(inboxes, routes), box, at, sequence, exchange)
+            source = wait(near(inboxes, addresses), box, at, sequence, exchange)
             send(source, part, slot, control, rows, fcl)
             item = np.uint32(item + items)
 
@@ -116,9 +113,9 @@ def make_send_lists(shard: ShardVariant) -> Callable[..., None]:
 
 
 def make_collect(shard: ShardVariant) -> Callable[..., None]:
-    """``collect(...)``: everything that fired in one list, for kernels that go through it several times.
+    """``collect(...)``: collect all firings in one list, for kernels that read it several times.
 
-    Log and history are those of all N neurons, and so are drivers: each shard works out all signals for itself.
+    Log, history and drivers cover all N neurons: each shard computes all signals itself.
     """
     lists, find, wait = make_lists(), make_find(), make_link().wait
     carries, plastic, note_firing = shard.carries_potentials, shard.variant.plastic, make_note_firing(shard.variant)

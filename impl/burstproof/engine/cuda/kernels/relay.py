@@ -1,8 +1,8 @@
-"""Words that the blocks of a kernel and the host hand each other while the kernel runs.
+"""Words by which the blocks of a kernel and the host communicate while the kernel runs.
 
-What a block did before it stores or adds to a word is seen by whoever waited for that word. No fence stands by itself:
-next to one, ptxas makes atomics that read back of the reductions. The CUDA simulator runs one block, and the host
-before and after it: there these are plain accesses.
+Stores and additions release, loads acquire: what a block did before is visible to whoever waited for the word. There is
+no separate fence: next to one, ptxas turns the reductions into atomics that read back. The CUDA simulator runs one
+block, and the host before and after it: there these are plain accesses.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from burstproof.engine.cuda.kernels.link import CLOCK_POLLS, make_link
 
 
 class Relay(NamedTuple):
-    """Device functions over a word of int64, ``words[place]``, of one thread of a block after the block has met.
+    """Device functions over an int64 word, ``words[place]``, for one thread of a block after a barrier of the block.
 
-    ``store(words, place, value)`` is for the device, ``answer(words, place, value)`` for the host; ``load(words,
-    place)`` is of what the host stores. ``glance(words, place)`` is, too, but tells nothing of what was stored before,
-    nor does ``reply(words, place, first, ...)``, which stores four words of uint32 for the host as one, or
-    ``pair(words, place, first, second)``, which stores two of int64 as one. ``add(words,
-    place)`` counts one more. ``reaches(words, place, value, patience)`` waits ``patience`` nanoseconds at most for the
-    word not to be below ``value`` and returns it as it is then. ``look(polls, began, passed)`` -> when a wait began and
-    how long ago that is, as a look at the clock now and then says; in nanoseconds.
+    ``store(words, place, value)``: release for the device; ``answer(words, place, value)``: release for the host.
+    ``load(words, place)``: acquire what the host stored; ``glance(words, place)``: the same word, without ordering.
+    ``reply(words, place, first, ...)``, ``pair(words, place, first, second)``: one store of four uint32 or of two
+    int64, without ordering. ``add(words, place)``: add 1, release for the device.
+    ``reaches(words, place, value, patience)``: wait until the word is at least ``value``, for at most ``patience``
+    nanoseconds, and return it; acquire for the device.
+    ``look(polls, began, passed)`` -> nanoseconds: when a wait began, and how long ago; few polls read the clock.
     """
 
     store: Callable[..., Any]

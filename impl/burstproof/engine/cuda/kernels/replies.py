@@ -1,13 +1,12 @@
-"""The answer of a chunk in a closed loop: what fired there, ascending, in units that each say which call they answer.
+"""The answer of a chunk in a closed loop: its firings, ascending, in units that each carry the number of their call.
 
-A unit is 16 bytes, stored as one: the number of the call, then three numbers. So the host has a unit as soon as it has
-its first number: nothing has to wait for the stores before it, and no block for another. The first unit of a chunk says
-how many fired and how many were candidates, then two ids; those that follow hold three ids each. Eight units make a
-line, and the first lines of all chunks lie together, then the second lines: what the host reads is dense, whatever
-fires.
+A unit is one store of 16 bytes: the number of the call, then three numbers. Once the host sees the number of the call,
+it has the whole unit: no store has to wait for earlier ones, and no block for another. The first unit of a chunk holds
+the counts of firings and candidates, then two ids; each further unit holds three ids. Eight units make a line. The
+first lines of all chunks lie together, then the second lines: what the host reads is dense, whatever fires.
 
-Potentials come in the same form, if they are asked for. The host may take them while the next burst is under way, so
-those of even and of odd calls have places of their own.
+Potentials come in the same form, if they are asked for. The host may read them during the next burst, so even and odd
+calls use different buffers.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _ALL = 0xFFFFFFFF
 
 
 def _make_scan(per_lane: int) -> Callable[..., Any]:
-    """``scan(present, starts)``, a block: set bits of ``present`` before each of its 32 ``per_lane`` words."""
+    """``scan(present, starts)``, a block: bits set in ``present`` before each of its ``WARP * per_lane`` words."""
     lanes = np.uint32(WARP)
 
     def by_thread(present: Ids, starts: Ids) -> None:
@@ -60,7 +59,7 @@ def _make_scan(per_lane: int) -> Callable[..., Any]:
 
 
 def make_sort_fired(chunk: int, threads: int) -> Callable[..., Any]:
-    """``sort_fired(first, count, fired)``: put the list of the chunk of neuron ``first`` in ascending order."""
+    """``sort_fired(first, count, fired)``: sort the firings of the chunk of neuron ``first`` by id, with a bitmap."""
     per_lane, per_thread = -(-chunk // (32 * WARP)), chunk // threads
     room, scan, block = WARP * per_lane, _make_scan(per_lane), np.uint32(threads)
     words = np.uint32(room)
@@ -100,12 +99,12 @@ def make_sort_fired(chunk: int, threads: int) -> Callable[..., Any]:
 
 
 def make_reply(threads: int) -> Callable[..., Any]:
-    """``reply(item, items, call, count, fired, mailbox)``: the answer of chunk ``item`` to call number ``call``.
+    """``reply(item, items, call, count, fired, mailbox)``: store the answer of chunk ``item`` to call number ``call``.
 
-    Of a list for which there are too few lines only the first unit, which says so.
+    If there are too few lines for the list, only the first unit is stored; its count says so.
     """
     store, block, zero, one, three = make_relay().reply, np.uint32(threads), np.uint32(0), np.uint32(1), np.uint32(3)
-    line_bits, in_line, wide = np.uint32(UNIT_BITS), np.uint32((1 << UNIT_BITS) - 1), np.uint32(4)
+    line_bits, in_line, unit_words = np.uint32(UNIT_BITS), np.uint32((1 << UNIT_BITS) - 1), np.uint32(4)
     candidates_shift = np.uint32(CANDIDATES_SHIFT)
 
     def bits_of(potential: np.float32) -> Any:
@@ -122,7 +121,7 @@ def make_reply(threads: int) -> Callable[..., Any]:
             units = one
         while unit < units:
             line = np.uint32((unit >> line_bits) * items + item)
-            place = np.uint32(wide * np.uint32((line << line_bits) + (unit & in_line)))
+            place = np.uint32(unit_words * np.uint32((line << line_bits) + (unit & in_line)))
             entry = np.uint32(three * unit)
             head = np.uint32(count | (np.uint32(fired.found[1]) << candidates_shift))
             first = head if unit == zero else ids[np.uint32(entry - one)]
