@@ -41,7 +41,7 @@ def catalogue(variant: Variant | ShardVariant) -> tuple[KernelSpec, ...]:
 
 
 def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
-    """Where a burst is one kernel, that and what stands around it."""
+    """A burst in one kernel: that kernel and those around it."""
     variant = shard.variant
     found = {"burst": make_burst(shard) if variant.queues is None else make_owners_burst(shard)}
     if shard.exchanges and variant.queues is None:
@@ -62,7 +62,7 @@ def _one_kernel(shard: ShardVariant) -> dict[str, Callable[..., None]]:
 
 
 def _phases(shard: ShardVariant) -> dict[str, Callable[..., None]]:
-    """Where a burst is several kernels, one after another."""
+    """A burst of several kernels, one after another."""
     variant, found = shard.variant, {"dynamics": make_dynamics(shard)}
     if variant.count_ahead:
         found["count_ahead"] = make_count_ahead(shard)

@@ -1,9 +1,8 @@
-"""What holds in a burst for classes of neurons: in the device's memory, or in tables of a block's own.
+"""What holds in a burst for classes of neurons: in device memory, or in tables in a block's shared memory.
 
-Where classes are few, a block has tables of them in shared memory: what its neurons ask for is near then. In a batch
-the drivers that fired in the burst before lie there when a burst begins, so that no kernel need come between the two:
-each block works out signals and factors for itself. The first burst of a batch takes them from where the last batch's
-``modulate`` left them.
+Few classes fit into such tables, close to the neurons. Within a batch each block then works out signals and factors
+itself, from the drivers that fired in the burst before, so no kernel is needed between two bursts. The first burst of a
+batch reads them from where the last batch's ``modulate`` wrote them.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 
 class Classes(NamedTuple):
-    """What of ``args.Extras`` holds in a burst, from class ``first`` on: factors, bounds of sleep, states.
+    """Rows of ``args.Extras`` that hold in a burst: factors, sleep bounds, states; class 0 is at index ``first``.
 
-    ``numbers`` are those of the homeostats, of all classes.
+    ``numbers`` are those of the homeostats, which have one row for all bursts.
     """
 
     factors: Floats
@@ -36,7 +35,7 @@ class Classes(NamedTuple):
 def make_classes(shard: ShardVariant) -> Callable[..., Any]:
     """``classes_of(burst, turn, extras, modulation)`` -> ``Classes``.
 
-    All threads of a block call it. Tables of its own are complete behind the block's next barrier.
+    All threads of a block call it. Tables in shared memory are complete after the block's next barrier.
     """
     if not shard.extras.adapts:
         return _make_none()
@@ -71,7 +70,7 @@ def _make_take_states() -> Callable[..., Any]:
     size, one = np.uint32(HOMEOSTAT_NUMBERS), np.uint32(1)
 
     def take_states(row: np.uint32, extras: Extras, states: Bytes, numbers: Floats) -> None:
-        """From the block's last thread on: the first ones work out factors."""
+        """Begins with the block's last thread, because the first ones work out factors."""
         item = np.uint32(np.uint32(cuda.blockDim.x) - one - np.uint32(cuda.threadIdx.x))
         while item < np.uint32(size * extras.class_count):
             numbers[item] = extras.homeostats[item]
@@ -106,7 +105,7 @@ def _make_work_out() -> Callable[..., Any]:
     )
 
     def work_out(last: np.uint32, modulation: Modulation, factors: Floats, bounds: Floats) -> None:
-        """What follows from the drivers of burst ``last``."""
+        """Signals, factors and bounds that follow from the drives of burst ``last``."""
         signals = cuda.shared.array(MOST_MODULATORS, np.float32)
         first, item = first_drive(last, modulation.drives), np.uint32(cuda.threadIdx.x)
         while item < modulation.modulator_count:

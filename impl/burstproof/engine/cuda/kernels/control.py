@@ -1,7 +1,7 @@
-"""Places in the two small device arrays that steer a run without the host: control and report.
+"""Layout of the two small device arrays that steer a run without the host: control and report.
 
-*Control* belongs to the engine and lives as long as it. *Report* belongs to one batch of bursts: the host fills its
-head before the batch, the device its counts during the batch, and the host reads both after it.
+*Control* lives as long as the engine. *Report* belongs to one batch of bursts: the host fills its head before the
+batch, the device its counts during the batch, and the host reads both after it.
 """
 
 from __future__ import annotations
@@ -11,46 +11,45 @@ BURST = 0
 SLOT = 1
 """Slot of the FCL ring that the burst consumes: burst mod ring length."""
 ACTIVE = 2
-"""1 while a burst is being done; every kernel of a batch returns at once where it is 0."""
+"""1 while a burst is being done; if it is 0, every kernel of a batch returns at once."""
 START = 3
-"""First place of the burst's fired list in the log."""
+"""Place in the log where the burst's fired list begins."""
 COUNT = 4
 """Neurons fired so far in the burst."""
-CANDIDATES = 5
-"""Candidates of the burst."""
 BATCH = 6
-"""Candidates counted ahead of the dynamics, where the batch path is emulated."""
+"""Candidates counted ahead of the dynamics, if the batch path is emulated."""
 HALTED = 7
-"""Not 0 once the log had no room for another burst, of shards the first that is not done; the host clears it."""
+"""Not 0 once the log had no room for another burst; with shards, the first burst not done. The host clears it."""
 CLAMPED = 8
 """1 once a contribution was clamped."""
 HISTORY = 9
 """Past bursts that the plasticity history covers."""
 SETTLED = 10
-"""The last burst after which all weights were up to date, where learning is deferred."""
+"""The last burst after which all weights were up to date, if learning is deferred."""
 CONTROL_LENGTH = 16
 
 TALLIES = 4
-"""Numbers that count firings (upper 32 bits) and candidates (lower) of the fused bursts in turn."""
+"""Length of the ring of tallies: words that count firings (upper 32 bits) and candidates (lower) of fused bursts."""
 
 PROGRESS_SIDE, NOTED = 16, 32
-"""Places in the progress, a cache line apart: 0 and the first count the places given to pieces of long rows, in bursts
-of even and odd number; as far behind the second, chunks whose rows are noted (from bit 32 on) and their pieces."""
+"""Places in the progress, a cache line apart. 0 and ``PROGRESS_SIDE`` count the places given to pieces of long rows, in
+bursts of even and of odd number; ``NOTED`` and ``NOTED + PROGRESS_SIDE``, the chunks whose rows are noted (from bit 32
+on) and their pieces."""
 PROGRESS_LENGTH = 64
 
 COUNTS, LISTS, FRESH = 0, 1, 2
-"""How a fused burst is steered: in a batch that keeps the last fired list, or all; or as a batch of its own."""
+"""Steering modes of a fused burst: in a batch that keeps the last fired list, or all; or as a batch of its own."""
 
 LIMIT = 0
-"""Bursts that the batch shall do, at most its captured length."""
+"""Bursts that the batch is to do, at most its captured length."""
 KEEP = 1
 """1 keeps every fired list of the batch in the log, 0 only the last."""
 INDEX = 2
 """Place of the burst in the batch, from 0; -1 before the first; after the batch: bursts done - 1."""
 USED = 3
-"""Log entries kept so far, where the burst has separate kernels."""
+"""Log entries kept so far, if bursts have separate kernels."""
 ORIGIN = 4
-"""Number of the burst before the batch's first, for the fused burst; as the following."""
+"""Number of the burst before the batch's first; this and the following are for the fused burst."""
 STARTS = 5
 """Where a burst's list begins in the log: two places, for bursts at even and at odd places of the batch."""
 CONSUMED = 7

@@ -1,4 +1,4 @@
-"""What features make of a neuron in a burst: parameters in force, homeostats, trains (FEATURES sections 1 to 3)."""
+"""Features of a neuron in a burst: parameters in force, homeostats, spike trains (FEATURES sections 1 to 3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ONE, _ZERO, _FULL = np.float32(1), np.float32(0), np.float32(255)
 
 @cache
 def rules_of_features() -> FeatureRules:
-    """The rules compiled for a device, where a product that is added to something is rounded by its instruction."""
+    """The rules compiled for a device; an instruction of its own rounds each product before it is added."""
 
     def rounded(a: np.float32, b: np.float32) -> Any:
         return cuda.libdevice.fmul_rn(a, b)
@@ -39,7 +39,7 @@ def rules_of_features() -> FeatureRules:
 
 
 class Traits(NamedTuple):
-    """What is stored of a neuron with features: what it is, average and leak of its homeostat."""
+    """What is stored of a neuron with features: class and flags, average and leak of its homeostat."""
 
     kind: Any
     rate: Any
@@ -47,7 +47,7 @@ class Traits(NamedTuple):
 
 
 def make_find_traits(variant: Variant) -> Callable[..., Any]:
-    """``find_traits(neuron, extras)`` -> ``Traits``; what no neuron has is not read."""
+    """``find_traits(neuron, extras)`` -> ``Traits``; arrays that the features do not use are not read."""
     key, homeostats, none = variant.extras, variant.extras.homeostats, np.uint32(0)
     kinds = key.adapts or key.trains or key.modulators
 
@@ -63,7 +63,7 @@ def make_find_traits(variant: Variant) -> Callable[..., Any]:
 
 
 class Adapted(NamedTuple):
-    """A neuron whose parameters change, in a burst: its row in ``kernels.classes``, flags, its homeostat's state."""
+    """A neuron with changing parameters in a burst: its row in ``kernels.classes``, flags, its homeostat's state."""
 
     row: Any
     flags: Any
@@ -87,15 +87,15 @@ def make_adapt(variant: Variant) -> Callable[..., Any]:
 
 
 def base_leaks_serve(variant: Variant) -> bool:
-    """Whether leaks are read from ``base_leaks`` and ``decays`` from nowhere; those of twins are not kept there."""
+    """Whether leaks are read from ``base_leaks``, which has none of twins, and ``decays`` is not read."""
     extras, columns = variant.extras, variant.features.decays and "decays" not in variant.uniform
     return columns and extras.area_modulators and not extras.replays
 
 
 def make_in_force(variant: Variant) -> Callable[..., Any]:
-    """``in_force(own, adapted, sleeps, neuron, ...)`` -> ``Parameters``: what holds of a neuron's ``own``.
+    """``in_force(own, adapted, sleeps, neuron, ...)`` -> ``Parameters`` in force, from a neuron's ``own``.
 
-    Of one that ``sleeps`` nothing but the leak matters.
+    Of a neuron that ``sleeps``, only the leak matters. A factor of NaN changes nothing.
     """
     key, clamps, rules = variant.extras, variant.features.clamp_potentials, rules_of_features()
     homeostats, modulated, from_base = key.homeostats, key.area_modulators, base_leaks_serve(variant)
@@ -107,28 +107,28 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
         own: Parameters, adapted: Adapted, sleeps: bool, neuron: np.uint32, classes: Any, extras: Extras
     ) -> Any:
         threshold, decay, excitability = own.thresholds, own.decays, own.excitabilities
-        scaled, factor = False, _ONE
+        scaled, leak_factor = False, _ONE
         if modulated:
             at = np.uint32(adapted.row * three)
-            factor = classes.factors[np.uint32(at + np.uint32(LEAK))]
-            scaled = factor == factor
+            leak_factor = classes.factors[np.uint32(at + np.uint32(LEAK))]
+            scaled = leak_factor == leak_factor
             if not sleeps:
-                first = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
-                third = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
-                if first == first:
-                    threshold = threshold_of(threshold, first)
+                threshold_factor = classes.factors[np.uint32(at + np.uint32(THRESHOLD))]
+                excitability_factor = classes.factors[np.uint32(at + np.uint32(EXCITABILITY))]
+                if threshold_factor == threshold_factor:
+                    threshold = threshold_of(threshold, threshold_factor)
                     if clamps:
                         threshold = bounded(threshold, _ZERO, _FULL)
-                if third == third:
-                    excitability = share_of(excitability, third)
+                if excitability_factor == excitability_factor:
+                    excitability = share_of(excitability, excitability_factor)
         regulated = homeostats and (adapted.flags & (homeostatic if scaled else leaks)) != none
         if regulated or scaled or from_base:
-            g = adapted.leak
+            leak = adapted.leak
             if modulated and not regulated:
-                g = extras.base_leaks[neuron]
+                leak = extras.base_leaks[neuron]
             if scaled:
-                g = share_of(g, factor)
-            decay = _ONE - g
+                leak = share_of(leak, leak_factor)
+            decay = _ONE - leak
         return Parameters(
             threshold,
             own.threshold_limits,
@@ -144,7 +144,7 @@ def make_in_force(variant: Variant) -> Callable[..., Any]:
 
 
 def make_regulate() -> Callable[..., Any]:
-    """``regulate(neuron, fires, adapted, classes, extras)``: the homeostat after a burst with or without a firing."""
+    """``regulate(neuron, fires, adapted, classes, extras)``: update a neuron's homeostat after its burst."""
     average, leak = rules_of_features().average, rules_of_features().leak
     homeostatic, updates, none = np.uint8(HOMEOSTATIC), np.uint8(UPDATES), np.uint8(0)
     size = np.uint32(HOMEOSTAT_NUMBERS)
@@ -154,12 +154,12 @@ def make_regulate() -> Callable[..., Any]:
             return
         numbers, before = classes.numbers, adapted.leak
         at = np.uint32(np.uint32(adapted.row - classes.first) * size)
-        r = average(adapted.rate, fires, numbers[at], numbers[np.uint32(at + np.uint32(1))])
-        extras.firing_rates[neuron] = r
+        rate = average(adapted.rate, fires, numbers[at], numbers[np.uint32(at + np.uint32(1))])
+        extras.firing_rates[neuron] = rate
         if (adapted.flags & updates) != none:
             after = leak(
                 before,
-                r,
+                rate,
                 numbers[np.uint32(at + np.uint32(2))],
                 numbers[np.uint32(at + np.uint32(3))],
                 numbers[np.uint32(at + np.uint32(4))],
@@ -173,7 +173,7 @@ def make_regulate() -> Callable[..., Any]:
 
 @cache
 def make_advance_classes() -> Callable[..., Any]:
-    """``advance_classes(burst, extras)``, one block: phases and flags of the next burst, in the other row."""
+    """``advance_classes(burst, extras)``, one block: write the next burst's phases and flags to the other row."""
     one, none = np.uint32(1), np.uint64(0)
     regulated, low = np.uint64(REGULATED), np.uint64(REGULATED - 1)
     homeostatic, leaks, updates, nothing = np.uint8(HOMEOSTATIC), np.uint8(LEAKS), np.uint8(UPDATES), np.uint8(0)
@@ -182,31 +182,31 @@ def make_advance_classes() -> Callable[..., Any]:
         count = extras.class_count
         here = np.uint32((burst & one) * count)
         there = np.uint32(count - here)
-        area = np.uint32(cuda.threadIdx.x)
-        while area < count:
-            word = extras.class_phases[np.uint32(here + area)]
+        item = np.uint32(cuda.threadIdx.x)
+        while item < count:
+            word = extras.class_phases[np.uint32(here + item)]
             phase = np.uint64(word & low)
             flag = np.uint64(word & regulated)
             if phase == none:
                 flag = regulated
             phase = np.uint64(phase + np.uint64(1))
-            if phase == extras.homeostat_periods[area]:
+            if phase == extras.homeostat_periods[item]:
                 phase = none
-            extras.class_phases[np.uint32(there + area)] = np.uint64(phase | flag)
-            state = np.uint8(extras.class_states[np.uint32(here + area)] & homeostatic)
+            extras.class_phases[np.uint32(there + item)] = np.uint64(phase | flag)
+            state = np.uint8(extras.class_states[np.uint32(here + item)] & homeostatic)
             if state != nothing:
                 if flag != none:
                     state = np.uint8(state | leaks)
                 if phase == none:
                     state = np.uint8(state | updates)
-            extras.class_states[np.uint32(there + area)] = state
-            area = np.uint32(area + np.uint32(cuda.blockDim.x))
+            extras.class_states[np.uint32(there + item)] = state
+            item = np.uint32(item + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(advance_classes)  # type: ignore[no-any-return]
 
 
 def make_advance_train(variant: Variant) -> Callable[..., Any]:
-    """``advance_train(neuron, kind, potential, ...)``: section 3 for a neuron with ``CAN_TRAIN`` that fired."""
+    """``advance_train(neuron, kind, potential, ...)``: FEATURES section 3, for a ``CAN_TRAIN`` neuron that fired."""
     rule, snoozes = rules_of_features().train, variant.features.snooze_periods
     limit_of, period_of = make_value(variant, "consecutive_fire_limits"), make_value(variant, "refractory_periods")
     snooze_of, inside, none = make_value(variant, "snooze_periods"), np.uint32(IN_TRAIN), np.uint32(0)

@@ -1,4 +1,4 @@
-"""Who a neuron of a shard is: its id in the network, and what its excitability is drawn with."""
+"""A shard's neuron in the network: its id, and the seed of its excitability draw."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from burstproof.engine.cuda.args import Identity
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 _DRAW_STEP = (2654435761 * pow(1597334677, -1, 1 << 32)) % (1 << 32)
-"""A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: so much more burst stands for one more id."""
+"""A draw depends on id * 2654435761 + burst * 1597334677 mod 2^32: adding this to the burst adds 1 to the id."""
 
 
 @cache
 def make_in_register(opaque: bool) -> Callable[..., Any]:
-    """``in_register(number)`` -> uint32: ``number``; if ``opaque``, the compiler knows nothing else about it.
+    """``in_register(number)`` -> uint32: ``number``; if ``opaque``, the compiler does not see how it was computed.
 
-    An address that follows from it takes one wide product then; from a sum it takes shifts and masks of 64 bits.
+    An address computed from it is then one wide product; computed from a sum, it would take 64-bit shifts and masks.
     """
 
     def same(number: np.uint32) -> Any:
@@ -44,7 +44,7 @@ def _moved() -> Callable[..., Any]:
 
 
 def make_id_of(shard: ShardVariant) -> Callable[..., Any]:
-    """``id_of(neuron, identity)``: id in the network; without an exchange a neuron's place is its id."""
+    """``id_of(neuron, identity)``: id in the network; without an exchange a neuron's index is its id."""
 
     def same(neuron: np.uint32, identity: Identity) -> Any:
         return neuron
@@ -60,7 +60,7 @@ def make_id_of(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_seed(shard: ShardVariant) -> Callable[..., Any]:
-    """``seed(neuron, burst, identity)``: what to draw with, by ids, not by places in the shard."""
+    """``seed(neuron, burst, identity)``: the burst seed that makes the draw depend on the id, not on the index."""
     id_of, draw_step = make_id_of(shard), np.uint32(_DRAW_STEP)
 
     def seed(neuron: np.uint32, burst: np.uint32, identity: Identity) -> Any:

@@ -1,4 +1,4 @@
-"""Bits of a neuron's marks, which kernels and the state on the host share."""
+"""Bits of a neuron's marks, shared by the kernels and the state on the host."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ RESTARTING_MARK = 4
 
 
 def marks_of(accumulates: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """Marks (N,) of neurons that ``accumulate``, or do not, and have no other mark."""
+    """Marks (N,): ``RESTARTING_MARK`` for neurons that do not accumulate, all other bits 0."""
     return np.where(accumulates, np.uint8(0), np.uint8(RESTARTING_MARK))

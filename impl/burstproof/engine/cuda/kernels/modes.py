@@ -1,4 +1,4 @@
-"""Learning with eligibility that decays, reward, learning factors and bounds of the weight (FEATURES section 4)."""
+"""Learning with decaying eligibility, reward, learning factors and bounds of the weight (FEATURES section 4)."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def make_learn_modes(variant: Variant) -> Callable[..., None]:
         thread, step = np.uint64(cuda.grid(1)), np.uint64(cuda.gridsize(1))
         for rule in range(plasticity.rules):
             window, factor = plasticity.rule_windows[rule], modes.learning[np.uint32(row + np.uint32(rule))]
-            raised, lowered = plasticity.potentiations[rule], plasticity.depressions[rule]
+            potentiation, depression = plasticity.potentiations[rule], plasticity.depressions[rule]
             decay, eta, most = modes.rule_decays[rule], modes.etas[rule], modes.max_weights[rule]
-            idle = raised == nothing and lowered == nothing and factor == nothing
+            idle = potentiation == nothing and depression == nothing and factor == nothing
             if control[HISTORY] < window - 1 or modes.frozen[rule] != np.uint8(0) or idle:
                 continue
             since = max(burst - window, 0)
             entry = np.uint64(np.uint64(plasticity.rule_starts[rule]) + thread)
             end = np.uint64(plasticity.rule_starts[np.uint64(rule) + np.uint64(1)])
             while entry < end:
-                before, after = last_fired[sources[entry]] > since, last_fired[targets[entry]] > since
+                source_fired, target_fired = last_fired[sources[entry]] > since, last_fired[targets[entry]] > since
                 position = entry
                 if not in_order:
                     position = np.uint64(plasticity.plastic_positions[entry])
-                trace = eligibility_of(traces[position], decay, before, after, raised, lowered)
+                trace = eligibility_of(traces[position], decay, source_fired, target_fired, potentiation, depression)
                 traces[position] = trace
                 weights[position] = weight_of(weights[position], trace, factor, eta, most)
                 entry = np.uint64(entry + step)

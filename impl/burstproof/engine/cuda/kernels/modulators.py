@@ -1,4 +1,4 @@
-"""Modulators on the device (FEATURES section 2): what drivers leave, and the signals and factors that follow."""
+"""Modulators (FEATURES section 2): the firings of driver areas, *drives*, and the signals and factors that follow."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _ONE, _ZERO = np.float32(1), np.float32(0)
 
 
 @cache
-def make_first_drive(turns: bool) -> Callable[..., Any]:
-    """``first_drive(burst, drives)``: where a burst's begin; bursts have rows in ``turns``, or one for all."""
+def make_first_drive(in_ring: bool) -> Callable[..., Any]:
+    """``first_drive(burst, drives)``: index of a burst's first drive; a ring of rows if ``in_ring``, else one row."""
     rows, last_row = np.uint32(DRIVE_ROWS), np.uint32(DRIVE_ROWS - 1)
 
     def first_drive(burst: np.uint32, drives: Words) -> Any:
-        if not turns:
+        if not in_ring:
             return np.uint32(0)
         return np.uint32(np.uint32(burst & last_row) * np.uint32(np.uint32(drives.size) // rows))
 
@@ -35,9 +35,9 @@ def make_first_drive(turns: bool) -> Callable[..., Any]:
 
 
 @cache
-def make_drive(turns: bool = False) -> Callable[..., Any]:
-    """``drive(neuron, potential, burst, extras)``: leave a driver's firing, unless one of lower id is there."""
-    first_drive, none, one, half = make_first_drive(turns), np.uint32(0), np.uint32(1), np.uint64(32)
+def make_drive(in_ring: bool = False) -> Callable[..., Any]:
+    """``drive(neuron, potential, burst, extras)``: store a driver's firing, unless one of a lower id is there."""
+    first_drive, none, one, half = make_first_drive(in_ring), np.uint32(0), np.uint32(1), np.uint64(32)
 
     def drive(neuron: np.uint32, potential: np.float32, burst: np.uint32, extras: Extras) -> None:
         driver = np.uint32(extras.driver_of[neuron])
@@ -50,12 +50,12 @@ def make_drive(turns: bool = False) -> Callable[..., Any]:
 
 
 def make_clear_drives(shard: ShardVariant) -> Callable[..., Any]:
-    """``clear_drives(burst, modulation)``, one block: nothing of the burst after ``burst`` has fired yet."""
-    turns, one, rows, silent = shard.makes_factors, np.uint32(1), np.uint32(DRIVE_ROWS), np.uint64(NOT_FIRED)
-    first_drive = make_first_drive(turns)
+    """``clear_drives(burst, modulation)``, one block: clear the drives of the burst after ``burst``."""
+    in_ring, one, rows, silent = shard.makes_factors, np.uint32(1), np.uint32(DRIVE_ROWS), np.uint64(NOT_FIRED)
+    first_drive = make_first_drive(in_ring)
 
     def clear_drives(burst: np.uint32, modulation: Modulation) -> None:
-        if turns:
+        if in_ring:
             drives, item = modulation.drives, np.uint32(cuda.threadIdx.x)
             first = first_drive(np.uint32(burst + one), drives)
             while item < np.uint32(drives.size) // rows:
@@ -67,7 +67,7 @@ def make_clear_drives(shard: ShardVariant) -> Callable[..., Any]:
 
 @cache
 def make_signal_of() -> Callable[..., Any]:
-    """``signal_of(first, modulator, modulation)``: section 2.1; drives from ``first`` on are of the burst before."""
+    """``signal_of(first, modulator, modulation)``: section 2.1; the drives of the burst before begin at ``first``."""
     strength, silent, low = rules_of_features().strength, np.uint64(NOT_FIRED), np.uint64(0xFFFFFFFF)
 
     def signal_of(first: np.uint32, item: np.uint32, m: Modulation) -> Any:
@@ -82,7 +82,7 @@ def make_signal_of() -> Callable[..., Any]:
 
 @cache
 def make_product() -> Callable[..., Any]:
-    """``product(signals, first, modulation, at)``: the factor of a list."""
+    """``product(signals, first, modulation, at)``: the factor of list ``at``."""
     one = np.uint32(1)
 
     def product(signals: Floats, first: np.uint32, modulation: Modulation, at: np.uint32) -> Any:
@@ -100,7 +100,7 @@ def _make_bound_of() -> Callable[..., Any]:
     share_of, endless, certain = rules_of_features().modulated_share, np.float32(np.inf), CERTAIN
 
     def bound_of(largest: np.float32, factor: np.float32) -> Any:
-        """As ``FeaturePlan.factors`` makes ``sleep_bounds``."""
+        """A sleep bound, as ``FeaturePlan.factors`` computes it."""
         bound = largest
         if factor == factor and largest < endless:
             bound = share_of(largest, factor)
@@ -111,11 +111,11 @@ def _make_bound_of() -> Callable[..., Any]:
 
 @cache
 def make_scale_classes() -> Callable[..., Any]:
-    """``scale_classes(signals, first, modulation, factors, bounds, row)``: of all classes, by the threads of a block.
+    """``scale_classes(signals, first, modulation, factors, bounds, row)``, one block: factors, bounds of all classes.
 
-    Signals lie from ``first`` on; factors and bounds go to ``row`` of theirs.
+    Signals begin at ``first``; results go to row ``row`` of ``factors`` and ``bounds``.
     """
-    product, bound_of, silence = make_product(), _make_bound_of(), np.float32(np.nan)
+    product, bound_of, no_factor = make_product(), _make_bound_of(), np.float32(np.nan)
     one, three = np.uint32(1), np.uint32(3)
 
     def scale_classes(
@@ -123,13 +123,13 @@ def make_scale_classes() -> Callable[..., Any]:
     ) -> None:
         item, count = np.uint32(cuda.threadIdx.x), np.uint32(three * m.class_count)
         while item < count:
-            factor = silence
+            factor = no_factor
             if m.list_starts[item] < m.list_starts[np.uint32(item + one)]:
                 factor = product(signals, first, m, item)
             factors[np.uint32(row * count + item)] = factor
             if item % three == np.uint32(EXCITABILITY):
-                area = np.uint32(item // three)
-                bounds[np.uint32(row * m.class_count + area)] = bound_of(m.largest_excitabilities[area], factor)
+                of_class = np.uint32(item // three)
+                bounds[np.uint32(row * m.class_count + of_class)] = bound_of(m.largest_excitabilities[of_class], factor)
             item = np.uint32(item + np.uint32(cuda.blockDim.x))
 
     return cuda.jit(device=True)(scale_classes)  # type: ignore[no-any-return]
@@ -175,7 +175,7 @@ def _make_teach() -> Callable[..., Any]:
 def _make_burst_done(shard: ShardVariant) -> Callable[..., Any]:
     """``burst_done(steering, turn)`` -> whether the burst of the turn was done, and its number, uint32.
 
-    Where blocks make the factors, it is the last one of the batch that was.
+    If blocks compute the factors, the burst is the last one of the batch that was done.
     """
 
     def last_of_batch(steering: Steering, turn: Turn) -> Any:
@@ -194,12 +194,12 @@ def _make_burst_done(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_modulate(shard: ShardVariant) -> Callable[..., None]:
-    """``modulate(...)``, one block: the signals of the drivers that fired in the burst are the next one's factors."""
+    """``modulate(...)``, one block: compute the next burst's factors from the drivers that fired in this one."""
     burst_done, signal_of, scale_classes = _make_burst_done(shard), make_signal_of(), make_scale_classes()
     transmit, teach, silent, one = _make_transmit(), _make_teach(), np.uint64(NOT_FIRED), np.uint32(1)
-    overlapped, turns = shard.merged and shard.overlapped, shard.makes_factors
+    overlapped, in_ring = shard.merged and shard.overlapped, shard.makes_factors
     wait_for_last, let_next_start = make_wait_for_last(overlapped), make_let_next_start(overlapped)
-    first_drive = make_first_drive(turns)
+    first_drive = make_first_drive(in_ring)
 
     def modulate(steering: Steering, modulation: Modulation, turn: Turn) -> None:
         m = modulation
@@ -216,7 +216,7 @@ def make_modulate(shard: ShardVariant) -> Callable[..., None]:
             item = np.uint32(item + step)
         cuda.syncthreads()
         item = thread
-        while item < np.uint32(m.drives.size) and not turns:
+        while item < np.uint32(m.drives.size) and not in_ring:
             m.drives[item] = silent
             item = np.uint32(item + step)
         scale_classes(m.signals, first, m, m.area_factors, m.sleep_bounds, row)

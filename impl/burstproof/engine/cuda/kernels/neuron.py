@@ -1,4 +1,4 @@
-"""One neuron of a burst: the rules of section 3 applied to what was loaded, its state written back."""
+"""One neuron in a burst: apply the rules of SEMANTICS section 3 to what was loaded, write the state back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from burstproof.network.schema import NO_LIMIT
 
 
 class Found(NamedTuple):
-    """What a burst finds of a neuron: the sum that arrived, in units of 2^-k, and what is stored."""
+    """What is known of a neuron at the start of its burst: the sum that arrived, in units of 2^-k, and its state."""
 
     total: Any
     v: np.float32
@@ -33,10 +33,10 @@ class Found(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """What decides whether a candidate fires, beside its parameters.
+    """What decides whether a candidate fires, besides its parameters.
 
-    ``x`` is what arrived; ``left`` is the factor that the leak leaves, where it was loaded; ``record`` are the words of
-    the neuron's record, unless it ``sleeps``.
+    ``x`` is the input; ``left`` the factor that the leak leaves, if it was loaded; ``record`` the words of the neuron's
+    record, unless it ``sleeps``.
     """
 
     x: np.float32
@@ -52,8 +52,8 @@ class Trial(NamedTuple):
 def make_own(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
     """``own(parameters, neuron, trial, leaking)`` -> ``Parameters`` of one neuron.
 
-    What is not used is not read. Of a neuron that ``sleeps``, which cannot fire whatever its sum, only the leak is: its
-    threshold is NaN, so that it is not in the window. One that is ``leaking`` has its homeostat's.
+    Unused parameters are not read. A neuron that ``sleeps`` cannot fire, whatever its sum: only its leak is read, and
+    its threshold is NaN, so it is not in the window. A neuron that is ``leaking`` has its homeostat's leak.
     """
     features = variant.features
     limits, leaks = features.threshold_limits, features.decays and not base_leaks_serve(variant)
@@ -147,7 +147,7 @@ def _make_tested(variant: Variant, leaks_ahead: bool) -> Callable[..., Any]:
 def make_ready(variant: Variant) -> Callable[..., Any]:
     """``ready(neuron, burst_seed, is_candidate, rc, cc, parameters, network)``: the record its burst needs, or none.
 
-    As ``make_neuron`` finds it where no class of neurons has a bound of its own.
+    The same record as in ``make_neuron``, if no class of neurons has a bound of its own.
     """
     draw, (record_of, nothing) = make_rules(variant.features, cuda.jit(device=True)).draw, make_record(variant)
 
@@ -174,8 +174,8 @@ def make_neuron(
 ) -> Callable[..., Any]:
     """``neuron_burst(neuron, ...)`` -> (whether it fired by its potential, this potential; whether it joins by force).
 
-    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst, ``counted`` that
-    the count was found, too, ``marked``, ``leaks_ahead`` and ``records_ahead`` that mark, decay and record were.
+    ``is_candidate`` comes from the slot. ``batch`` says that the batch path is emulated in this burst. ``counted``,
+    ``marked``, ``leaks_ahead`` and ``records_ahead`` say that ``found`` has the count, the mark, the decay, the record.
     """
     features, adapts, tested = variant.features, variant.extras.adapts, _make_tested(variant, leaks_ahead)
     rules, restarts_of = make_rules(features, cuda.jit(device=True)), make_restarts(variant)
@@ -183,7 +183,7 @@ def make_neuron(
     refractory, fire_limits = features.refractory_periods, features.consecutive_fire_limits
     ticks, counts_decide = refractory and not features.countdown_only_candidates, features.counts_decide
     batch_path, batch_zeroes = features.emulate_batch_path, features.batch_ignores_limit_and_zeroes
-    sleepy, apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint32(0), np.int32(0)
+    may_sleep, sleepers_apart, none, zero = variant.sleeps, variant.sleeps and adapts, np.uint32(0), np.int32(0)
     mixed, restart_fired = features.restarts, variant.restart is Restart.FIRED
     fire_limit_of, (record_of, nothing) = make_recorded_value(variant, "consecutive_fire_limits"), make_record(variant)
     recorded = variant.record.words > 0
@@ -221,7 +221,7 @@ def make_neuron(
                 limit = np.int32(fire_limit_of(record, parameters.consecutive_fire_limits, neuron))
         elif counts_decide and (is_candidate or rc > 0):
             cc = found.cc if counted else np.int32(state.counts[neuron])
-            if sleepy:
+            if may_sleep:
                 bound = network.largest_excitability
                 if adapts:
                     bound = classes.bounds[adapted.row]
@@ -244,13 +244,13 @@ def make_neuron(
             if restarts:
                 v = silent
             x = np.float32(np.float32(found.total) * network.unit)
-            if apart and asleep:  # most are: they skip what the others need
+            if sleepers_apart and asleep:  # most neurons are, and skip what the others need
                 trial = Trial(x, v, zero, found.decay, zero, accumulating, True, nothing)
                 decay, fired, potential, v, new_rc, new_cc = tested(
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )
             else:
-                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not apart, record)
+                trial = Trial(x, v, cc, found.decay, limit, accumulating, asleep and not sleepers_apart, record)
                 decay, fired, potential, v, new_rc, new_cc = tested(
                     trial, neuron, burst_seed, batch, adapted, classes, neurons
                 )

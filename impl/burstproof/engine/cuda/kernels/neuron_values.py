@@ -1,4 +1,4 @@
-"""Parameters of a neuron: columns, numbers where all neurons share one value, or places in the neuron's record."""
+"""Parameters of a neuron: columns, numbers if all neurons share one value, or fields of the neuron's record."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from burstproof.engine.cuda.plan.columns import PARAMETERS
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
-"""Words that one instruction loads at most."""
+"""Most words that one instruction loads."""
 
 
 def make_value(variant: Variant, name: str) -> Callable[..., Any]:
-    """``value(parameter, neuron)``: parameter ``name`` of a neuron; one that is the same for all is a number."""
+    """``value(parameter, neuron)``: parameter ``name`` of a neuron; if all neurons share it, it is a number."""
 
     def common(parameter: np.generic, neuron: np.uint32) -> Any:
         return parameter
@@ -33,9 +33,9 @@ def make_value(variant: Variant, name: str) -> Callable[..., Any]:
 
 
 def make_record(variant: Variant) -> tuple[Callable[..., Any], tuple[np.uint32, ...]]:
-    """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and what stands for none.
+    """``record(parameters, neuron)``: the words of a neuron's record, loaded together; and those of an empty record.
 
-    The latter has a threshold of NaN, which no potential reaches, if thresholds lie in records.
+    If thresholds lie in records, that of the empty record is NaN, which no potential reaches.
     """
     words, places = variant.record.words, variant.record.places
     if not words:
@@ -62,7 +62,7 @@ def _without_record() -> Callable[..., Any]:
 
 
 def make_kept_record(variant: Variant, kept: bool) -> Callable[..., Any]:
-    """``kept_record(p, words)``: the ``p``-th record of the ``words`` loaded ahead, or what stands for none."""
+    """``kept_record(p, words)``: the ``p``-th record of the ``words`` loaded ahead, or the empty record."""
     _, nothing = make_record(variant)
     many = variant.record.words
 
@@ -88,7 +88,7 @@ def make_kept_record(variant: Variant, kept: bool) -> Callable[..., Any]:
 
 
 def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
-    """``value(record, parameter, neuron)``: parameter ``name``, from the record where it lies there."""
+    """``value(record, parameter, neuron)``: parameter ``name``, from the record if it lies there."""
     if name not in variant.record.places:
         alone = make_value(variant, name)
 
@@ -110,7 +110,7 @@ def make_recorded_value(variant: Variant, name: str) -> Callable[..., Any]:
 
 @cache
 def _make_read(words: int) -> Callable[..., Any]:
-    """``read(records, at)``: the ``words`` from ``at`` on, a multiple of them, in loads of up to 16 bytes."""
+    """``read(records, at)``: ``words`` words from ``at``, a multiple of ``words``, in loads of up to 16 bytes."""
 
     def once(records: Ids, at: np.uint64) -> Any:
         return (records[at],)
@@ -162,7 +162,7 @@ def _four_words(records: Ids, at: np.uint64) -> Any:
 
 
 def _make_recorded(variant: Variant, name: str) -> Callable[..., Any]:
-    """``value(records, neuron)`` of a number that lies in records, of few neurons."""
+    """``value(records, neuron)`` of an integer in records: a load of its own, for few neurons."""
     place, words = variant.record.places[name], np.uint64(variant.record.words)
     word, shift, mask = np.uint64(place.word), np.uint32(place.shift), np.uint32((1 << place.bits) - 1)
 

@@ -1,4 +1,4 @@
-"""Kernel that changes single elements of a column, as a record in host memory says."""
+"""Kernel that changes single elements of a column, which a record in host memory lists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstproof.engine.cuda.args import Floats, Ids
 from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 
 RECORD = 2
-"""Words of a change: the place, and the bits of the value."""
+"""Words of a change: the index of the element, and the bits of its value."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Kernels around a single burst in several kernels: it begins without an upload and ends with its list on the host."""
+"""Kernels around a single burst of several kernels: it begins without an upload and ends with its list on the host."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 def single_kernels() -> tuple[KernelSpec, KernelSpec]:
     """``open_single(steering)``, one thread, and ``show_list(steering, log, window)``.
 
-    The window takes the list in the order of the log, unless it is longer; the answer is the list's length, and the
-    number of candidates.
+    The window receives the list in the order of the log, if it fits. The answer is the list's length, and the number of
+    candidates.
     """
 
     def open_single(steering: Steering) -> None:

@@ -19,7 +19,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 class KernelSpec:
     """A kernel to compile: ``function`` in Python with the numba ``signature`` that it is launched with.
 
-    ``registers``: most that a thread may have, ``None`` for as many as the compiler takes.
+    ``registers``: limit for each thread; ``None``: as many as the compiler takes.
     """
 
     name: str
@@ -29,7 +29,7 @@ class KernelSpec:
 
     @property
     def code(self) -> NumbaCode:
-        """What gives its machine code."""
+        """What its machine code is compiled from."""
         return NumbaCode(self.function, self.signature, self.registers)
 
 
@@ -39,7 +39,7 @@ def kernel_spec(
     variant: Variant | ShardVariant | None = None,
     registers: int | None = None,
 ) -> KernelSpec:
-    """``function``, whose signature follows from its annotations (``engine.cuda.args``)."""
+    """The spec of ``function``, whose signature follows from its annotations (``engine.cuda.args``)."""
     kinds = fields_of(function, variant).values()
     return KernelSpec(name, function, types.void(*(_numba_type(kind, variant) for kind in kinds)), registers)
 

@@ -1,9 +1,9 @@
-"""How a fused burst knows whether it is done, and which: from its place in the batch and what the last burst left.
+"""How a fused burst knows whether it runs, and which it is: from its place in the batch and what the last burst left.
 
-Nobody finishes a burst. Its blocks add what they counted to one number, and the next kernel of the batch, which starts
-when all have, works out the rest for itself: whether the log has room for another burst, and where its list begins.
-Two places of the report take turns, so that nothing is read that the same kernel writes. The numbers, *tallies*, are
-four that take turns with the burst number: the last burst's is read, this one's added to, the next one's cleared.
+No block finishes a burst. All add their counts to one word, and the next kernel of the batch, which starts when all
+have, works out the rest itself: whether the log has room for another burst, and where its list begins. Two places of
+the report are double-buffered, so no kernel reads what it writes. The words, *tallies*, are a ring of four by burst
+number: the last burst's is read, this one's is added to, the next one's is cleared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 
 @cache
 def make_tally_of() -> Callable[..., Any]:
-    """``tally_of(tallies, burst)`` -> uint64: what burst number ``burst`` counted."""
+    """``tally_of(tallies, burst)`` -> uint64: the tally of burst number ``burst``."""
 
     def tally_of(tallies: Words, burst: np.uint32) -> Any:
         return tallies[np.uint32(burst) & np.uint32(TALLIES - 1)]
@@ -51,7 +51,7 @@ def make_tally_of() -> Callable[..., Any]:
 def make_fired_of() -> Callable[..., Any]:
     """``fired_of(tallies, burst)`` -> uint32: firings of burst number ``burst``.
 
-    All four numbers are read at once: which it is depends on a number that is itself just being read.
+    All four tallies are loaded at once, because the index depends on a number that is still being loaded.
     """
     shift = np.uint64(32)
 
@@ -68,10 +68,10 @@ def make_fired_of() -> Callable[..., Any]:
 
 @cache
 def make_slot_of(delayed: bool) -> Callable[..., Any]:
-    """``slot_of(words, last, bursts, burst, fcl)``: the slot that ``burst`` consumes.
+    """``slot_of(words, last, bursts, burst, fcl)``: index of the slot that ``burst`` consumes.
 
-    Burst numbers are here those mod 2^32, of which the slots of a ring need be no divisor: with delays the slot is
-    counted on by ``bursts`` from ``words[last]``. Without delays the ring has two slots, and the number says it.
+    ``burst`` is the burst number mod 2^32, which the length of a ring need not divide. With delays the slot is
+    therefore ``bursts`` slots after ``words[last]``. Without delays the ring has two slots: the parity of ``burst``.
     """
     one = np.uint32(1)
 
@@ -87,56 +87,56 @@ def make_slot_of(delayed: bool) -> Callable[..., Any]:
 def make_steer(shard: ShardVariant) -> Callable[..., Any]:
     """``steer(steering, exchange, fcl, network, turn)``.
 
-    Returns whether the burst of the turn is done, its number, that of its exchange, the slot that it consumes, and
-    whether it is the batch's last; without an exchange the last is not known. Every thread asks, so what a ``mode``
-    does not need is not read.
+    Returns whether the burst of the turn runs, its number, the number of its exchange, the slot that it consumes, and
+    whether it is the batch's last, which is only known with an exchange. Every thread calls it, so it reads only what
+    the ``mode`` needs.
 
-    With an exchange the host says in ``ORIGIN`` which burst and which exchange the batch begins after, and in
-    ``LAST_SLOT`` where the ring is. Where lists are kept, all shards must stop before the same burst if the log of one
-    is full: ``control[HALTED]`` is the first burst that is not done any more, or 0 (``make_agree``, ``kernels.lists``).
-    An exchange in which a shard was waited for in vain is the last: late blocks still publish theirs, since all threads
-    of a burst must find the same.
+    With an exchange the host writes the burst and the exchange before the batch to ``ORIGIN``, and the position in the
+    ring to ``LAST_SLOT``. If lists are kept, all shards must stop before the same burst when the log of one is full:
+    ``control[HALTED]`` is the first burst that does not run, or 0 (``make_agree``, ``kernels.lists``). An exchange in
+    which a shard was waited for in vain is the last. Late blocks still publish their packets of it, because all threads
+    of a burst must get the same result.
     """
     fired_of, slot_of = make_fired_of(), make_slot_of(shard.variant.delays and not shard.calendar)
-    one, none, half = np.uint32(1), np.uint32(0), np.uint64(32)
+    one, zero, high_shift = np.uint32(1), np.uint32(0), np.uint64(32)
 
     def alone(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
         control, report, place = steering.control, steering.report, turn.place
         if turn.mode == np.uint32(FRESH):
             burst = np.uint32(np.uint32(control[BURST]) + one)
-            return True, burst, none, slot_of(control, SLOT, one, burst, fcl), False
+            return True, burst, zero, slot_of(control, SLOT, one, burst, fcl), False
         limit, origin = np.int32(report[LIMIT]), np.uint32(report[ORIGIN])
         burst = np.uint32(origin + place + one)
-        done = np.int32(place) < limit
+        runs = np.int32(place) < limit
         if turn.mode == np.uint32(LISTS):
             before = np.uint32(np.uint32(place + one) & one)
             stopped, start = np.int32(report[STOPPED]), report[np.uint32(STARTS) + before]
             fired = fired_of(steering.tallies, np.uint32(burst - one))
             if place > np.uint32(0):
                 start += np.int64(fired)
-            done = done and stopped == 0 and start + np.int64(network.neurons) <= steering.capacity
-        return done, burst, none, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl), False
+            runs = runs and stopped == 0 and start + np.int64(network.neurons) <= steering.capacity
+        return runs, burst, zero, slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl), False
 
     def together(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
         report, place, failed = steering.report, turn.place, np.uint64(exchange.link[FAILED])
         limit, origin = np.int32(report[LIMIT]), np.uint64(report[ORIGIN])
         burst = np.uint32(np.uint32(origin) + place + one)
-        sequence = np.uint32(np.uint32(origin >> half) + place + one)
-        done = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> half) == sequence)
+        sequence = np.uint32(np.uint32(origin >> high_shift) + place + one)
+        runs = np.int32(place) < limit and (failed == np.uint64(0) or np.uint32(failed >> high_shift) == sequence)
         if turn.mode == np.uint32(LISTS):
             halted = steering.control[HALTED]
-            done = done and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
+            runs = runs and (halted == 0 or np.int32(burst - np.uint32(halted)) < np.int32(0))
         slot = slot_of(report, LAST_SLOT, np.uint32(place + one), burst, fcl)
-        return done, burst, sequence, slot, np.int32(place) + np.int32(1) == limit
+        return runs, burst, sequence, slot, np.int32(place) + np.int32(1) == limit
 
     return cuda.jit(device=True)(together if shard.exchanges else alone)  # type: ignore[no-any-return]
 
 
 @cache
 def make_enter() -> Callable[..., Any]:
-    """``enter(steering, turn, burst, slot)``, one thread of a burst that is done.
+    """``enter(steering, turn, burst, slot)``, one thread of a burst that runs.
 
-    Leaves what the next burst has to know, and the counts of the last one for the host.
+    Writes what the next burst needs, and the counts of the last one for the host.
     """
     tally_of = make_tally_of()
 
@@ -164,9 +164,9 @@ def make_enter() -> Callable[..., Any]:
 
 @cache
 def make_halt() -> Callable[..., Any]:
-    """``halt(steering, turn)``, one thread of a burst that is not done: if the log is full, stop the batch.
+    """``halt(steering, turn)``, one thread of a burst that does not run: if the log is full, stop the batch.
 
-    The batch behind is held up as well, until the host has taken in this one's list.
+    The next batch is held up as well, until the host has taken this one's lists.
     """
 
     def halt(steering: Steering, turn: Turn) -> None:
@@ -198,9 +198,9 @@ def make_log_start() -> Callable[..., Any]:
 def make_agree() -> Callable[..., Any]:
     """``agree(steering, exchange, network, side, ...)``, one thread of a burst that keeps its list.
 
-    Tells all shards whether this one may have no room for two more bursts, and waits for what they tell: a shard learns
-    only from the next burst what one counted, so it says so one burst ahead. ``side`` is the first word of the
-    mailboxes' side, ``start`` where the burst's list begins.
+    Tells all shards whether this one may lack room for two more bursts, and waits for what they tell. The counts of a
+    burst are known only in the next one, so a shard says so one burst ahead. ``side`` is the first word of the
+    mailboxes' side, ``start`` the place where the burst's list begins.
     """
     link_to = make_link()
     store, word, wait = link_to.store, link_to.word, link_to.wait

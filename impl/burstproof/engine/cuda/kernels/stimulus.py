@@ -1,4 +1,4 @@
-"""Kernel for what comes from outside: amounts and forced firings of the coming burst, where it finds them."""
+"""Kernel for stimulus: puts amounts and forced firings where the coming burst finds them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def cancelled(variant: Variant) -> Any:
-    """The sum that stands for *candidate whose sum is 0* within one burst, where sums have no marks.
+    """The sum that stands for *candidate whose sum is 0* within one burst, if sums have no marks.
 
     No sum reaches it: sums stay within the accumulator's positive range in magnitude.
     """
@@ -28,7 +28,7 @@ def cancelled(variant: Variant) -> Any:
 
 @cache
 def make_going(exchanges: bool) -> Callable[..., Any]:
-    """``going(steering, exchange)``: whether the batch has another burst to do, for bursts in several kernels."""
+    """``going(steering, exchange)``: whether the batch has another burst to do, for bursts of several kernels."""
 
     def alone(steering: Steering, exchange: Exchange) -> Any:
         return steering.report[INDEX] + 1 < steering.report[LIMIT] and steering.control[HALTED] == 0
@@ -48,14 +48,14 @@ def _make_coming(shard: ShardVariant) -> Callable[..., Any]:
         return going(steering, exchange), np.uint32(steering.report[INDEX] + 1), np.uint32(0)
 
     def by_turn(steering: Steering, exchange: Exchange, fcl: Fcl, network: Network, turn: Turn) -> Any:
-        done, _, _, slot, _ = steer(steering, exchange, fcl, network, turn)
-        return done, turn.place, slot
+        runs, _, _, slot, _ = steer(steering, exchange, fcl, network, turn)
+        return runs, turn.place, slot
 
     return cuda.jit(device=True)(by_turn if shard.merged else by_index)  # type: ignore[no-any-return]
 
 
 def make_peek(shard: ShardVariant) -> Callable[..., Any]:
-    """``peek(neuron, base, fcl)``: what has arrived for a neuron, if ``admit`` has to know."""
+    """``peek(neuron, base, fcl)``: the sum that has arrived for a neuron if ``admit`` needs it, else 0."""
     blind, number = shard.apart or shard.variant.word.marked, shard.variant.accumulator
 
     def peek(neuron: np.uint32, base: np.uint64, fcl: Fcl) -> Any:
@@ -67,10 +67,10 @@ def make_peek(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_admit(shard: ShardVariant) -> Callable[..., Any]:
-    """``admit(neuron, before, amount, base, outside, fcl)``: an amount into the slot where it fits, else ``outside``.
+    """``admit(neuron, before, amount, base, outside, fcl)``: add an amount to the slot if it fits, else to ``outside``.
 
-    ``base`` is the first cell of the slot, ``before`` what ``peek`` found. The ids of one burst differ, so that no
-    atomic operation is needed. A marker stands for an amount of 0.
+    ``base`` is the first cell of the slot, ``before`` what ``peek`` found. The ids of one burst are distinct, so no
+    atomic operation is needed. A marker stands for a total of 0.
     """
     variant, apart = shard.variant, shard.apart
     number, marked, deliver = variant.accumulator, variant.word.marked, make_deliver(variant)
@@ -89,7 +89,7 @@ def make_admit(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
-    """``stimulate(...)``: amounts of the coming burst, and marks of its forced firings."""
+    """``stimulate(...)``: store the amounts of the coming burst, and the marks of its forced firings."""
     peek, admit, coming = make_peek(shard), make_admit(shard), _make_coming(shard)
 
     def stimulate(
@@ -101,8 +101,8 @@ def make_stimulate(shard: ShardVariant) -> Callable[..., None]:
         network: Network,
         turn: Turn,
     ) -> None:
-        done, index, slot = coming(steering, exchange, fcl, network, turn)
-        if not done:
+        runs, index, slot = coming(steering, exchange, fcl, network, turn)
+        if not runs:
             return
         ids, following = stimulus.stimulus_ids, np.uint32(index + np.uint32(1))
         base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))

@@ -1,4 +1,4 @@
-"""What a warp does together: reserve places in a list, add up counts, make running sums.
+"""Collective operations of a warp or block: append to a list, add up counts, make prefix sums.
 
 The CUDA simulator has no warp operations: there each thread does its own atomic operation instead, and everything else
 in the kernels stays the same. All functions must be called by all 32 threads of a warp.
@@ -25,7 +25,7 @@ Counters: TypeAlias = npt.NDArray[np.int32]
 
 @cache
 def make_sync_warp() -> Callable[..., Any]:
-    """``sync_warp()``: what any lane wrote to shared memory before, all lanes of the warp read after."""
+    """``sync_warp()``: what any lane wrote to shared memory is visible to all lanes of the warp afterwards."""
 
     def by_block() -> None:
         cuda.syncthreads()
@@ -60,9 +60,9 @@ def make_block_tally() -> Callable[..., Any]:
 
 @cache
 def make_append() -> Callable[..., Any]:
-    """``append(joins, lane, counts, side, neuron, potential, ids, potentials)``: into the block's list of firings.
+    """``append(joins, lane, counts, side, neuron, potential, ids, potentials)``: add firings to the block's list.
 
-    ``counts[side]`` in shared memory counts the list ``ids``, ``potentials``.
+    A thread that ``joins`` appends its own; ``counts[side]``, in shared memory, is the length of the list.
     """
 
     def by_thread(
@@ -107,7 +107,7 @@ def make_append() -> Callable[..., Any]:
 
 @cache
 def make_block_count() -> Callable[..., Any]:
-    """``block_count(value, lane, counts, place)``: count the threads where ``value`` is true in shared memory."""
+    """``block_count(value, lane, counts, place)``: add the threads with a true ``value`` to ``counts[place]``."""
 
     def by_thread(value: bool, lane: np.uint32, counts: Counters, place: np.uint32) -> None:
         if value:
@@ -123,9 +123,9 @@ def make_block_count() -> Callable[..., Any]:
 
 @cache
 def make_scan() -> Callable[..., Any]:
-    """``scan(values, count, totals)``: make the first ``count`` uint32 of a shared array their running sums.
+    """``scan(values, count, totals)``: inclusive prefix sums of the first ``count`` uint32 of a shared array, in place.
 
-    All threads of a block call it; ``totals`` has a place for each warp.
+    All threads of a block call it; ``totals``, shared memory, has an element for each warp.
     """
     lanes, warp, one, zero = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(1), np.uint32(0)
 
