@@ -202,14 +202,8 @@ def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     """
     relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
     store, reaches = relay.store, relay.reaches
-    listen, take_in, reach, turn_shift, one = (
-        make_listen(shard),
-        make_take_in(shard),
-        make_reach(shard),
-        np.int64(GO_TURN_SHIFT),
-        np.uint32(1),
-    )
-    polled = polled_words(shard.threads)
+    listen, take_in, reach = make_listen(shard), make_take_in(shard), make_reach(shard)
+    turn_shift, one, polled = np.int64(GO_TURN_SHIFT), np.uint32(1), polled_words(shard.threads)
 
     def follow(turn: np.int64, shared: Longs, mailbox: Mailbox) -> None:
         """One thread of another block: wait for the first block's ``GO``."""

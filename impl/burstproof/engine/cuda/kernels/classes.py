@@ -47,7 +47,7 @@ def _make_own_tables(shard: ShardVariant) -> Callable[..., Any]:
     take_states, take_factors, work_out = _make_take_states(), _make_take_factors(scaled), _make_work_out()
     classes, factors_room = MOST_CLASSES, 3 * MOST_CLASSES if scaled else 1
     numbers_room = HOMEOSTAT_NUMBERS * MOST_CLASSES if homeostats else 1
-    one, none = np.uint32(1), np.uint32(0)
+    one, zero = np.uint32(1), np.uint32(0)
 
     def classes_of(burst: np.uint32, turn: Turn, extras: Extras, modulation: Modulation) -> Any:
         factors = cuda.shared.array(factors_room, np.float32)
@@ -57,11 +57,11 @@ def _make_own_tables(shard: ShardVariant) -> Callable[..., Any]:
         row = np.uint32(burst & one)
         if homeostats:
             take_states(row, extras, states, numbers)
-        if scaled and turn.place != none:
+        if scaled and turn.place != zero:
             work_out(np.uint32(burst - one), modulation, factors, bounds)
         else:
             take_factors(row, extras, factors, bounds)
-        return Classes(factors, bounds, states, numbers, none)
+        return Classes(factors, bounds, states, numbers, zero)
 
     return cuda.jit(device=True)(classes_of)  # type: ignore[no-any-return]
 
@@ -97,12 +97,8 @@ def _make_take_factors(scaled: bool) -> Callable[..., Any]:
 
 
 def _make_work_out() -> Callable[..., Any]:
-    first_drive, signal_of, scale_classes, none = (
-        make_first_drive(True),
-        make_signal_of(),
-        make_scale_classes(),
-        np.uint32(0),
-    )
+    first_drive, signal_of, scale_classes = make_first_drive(True), make_signal_of(), make_scale_classes()
+    zero = np.uint32(0)
 
     def work_out(last: np.uint32, modulation: Modulation, factors: Floats, bounds: Floats) -> None:
         """Signals, factors and bounds that follow from the drives of burst ``last``."""
@@ -112,7 +108,7 @@ def _make_work_out() -> Callable[..., Any]:
             signals[item] = signal_of(first, item, modulation)
             item = np.uint32(item + np.uint32(cuda.blockDim.x))
         cuda.syncthreads()
-        scale_classes(signals, none, modulation, factors, bounds, none)
+        scale_classes(signals, zero, modulation, factors, bounds, zero)
 
     return cuda.jit(device=True)(work_out)  # type: ignore[no-any-return]
 

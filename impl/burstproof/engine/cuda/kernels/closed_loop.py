@@ -112,10 +112,8 @@ def make_following_item() -> Callable[..., Any]:
 def make_consume_at_once(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     """``consume_at_once(first, moment, fired, ...)`` -> uint32 firings: step a chunk, all of it in registers."""
     per_thread, word = shard.chunk // threads, shard.variant.word.added
-    fetch, consume = (
-        make_fetch_chunk(shard, threads, per_thread),
-        make_consume_chunk(shard, threads, per_thread, keeps_count=True),
-    )
+    fetch = make_fetch_chunk(shard, threads, per_thread)
+    consume = make_consume_chunk(shard, threads, per_thread, keeps_count=True)
 
     def consume_at_once(
         first: np.uint32, moment: Moment, fired: Fired, fcl: Fcl, neurons: Neurons, network: Network, identity: Identity
@@ -175,7 +173,7 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
 
     Returns the number of firings of the last chunk, which are left in ``fired``.
     """
-    variant, chunk, size, none = shard.variant, shard.chunk, np.uint32(shard.chunk), np.uint32(0)
+    variant, chunk, size, zero = shard.variant, shard.chunk, np.uint32(shard.chunk), np.uint32(0)
     small = shard.threads <= _SMALL_BLOCK
     consume = make_consume_at_once(shard, threads) if small else make_consume_in_parts(shard, threads)
     sort_fired, reply = make_sort_fired(chunk, threads), make_reply(threads)
@@ -196,7 +194,7 @@ def make_answer_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
         network: Network,
         mailbox: Mailbox,
     ) -> Any:
-        list_offset, count, item = cuda.shared.array(1, np.int64), none, first_item()
+        list_offset, count, item = cuda.shared.array(1, np.int64), zero, first_item()
         while item < items:
             first = np.uint32(item * size)
             count = consume(first, moment, fired, fcl, neurons, network, identity)
@@ -219,10 +217,7 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     If the block has one chunk, ``fired`` holds its ``count`` firings; if several, all are read from ``chunks`` again.
     """
     variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
-    send_fired, deliver_due = (
-        make_send_fired(shard, threads, 1 if SIMULATED else shard.share),
-        make_deliver_due(shard),
-    )
+    send_fired, deliver_due = make_send_fired(shard, threads, 1 if SIMULATED else shard.share), make_deliver_due(shard)
     has_calendar, first_item, following_item = variant.calendar > 0, make_first_item(), make_following_item()
 
     def send_turn(
@@ -298,21 +293,12 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
     """``closed_loop(...)``: a burst for every call in the mail, until told to leave, or after ``idle`` ns without."""
     shard, device, relay = staying(variant), cuda.jit(device=True), make_relay()
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
-    answer, add, begin_turn, slot_of, enter = (
-        relay.answer,
-        relay.add,
-        make_begin_turn(shard),
-        make_slot(shard),
-        make_enter(),
-    )
-    answer_turn, send_turn, send_listed = (
-        make_answer_turn(shard, threads),
-        make_send_turn(shard, threads),
-        make_send_listed(shard),
-    )
-    gather, lists = device(make_gather(shard.variant, threads)), variant.long_rows or variant.recalled > 0
-    long_rows, phases, one, none = variant.long_rows, 2 if lists else 1, np.uint32(1), np.uint32(0)
-    clear_progress = make_clear_progress()
+    answer, add, slot_of, enter = relay.answer, relay.add, make_slot(shard), make_enter()
+    begin_turn, answer_turn = make_begin_turn(shard), make_answer_turn(shard, threads)
+    send_turn, send_listed = make_send_turn(shard, threads), make_send_listed(shard)
+    gather, clear_progress = device(make_gather(shard.variant, threads)), make_clear_progress()
+    long_rows, two_phases = variant.long_rows, variant.long_rows or variant.recalled > 0
+    phases, one, zero = 2 if two_phases else 1, np.uint32(1), np.uint32(0)
     call_shift, numbers, size = np.int64(GO_CALL_SHIFT), np.int64(CALL_NUMBERS - 1), np.uint64(chunk)
 
     def closed_loop(
@@ -335,21 +321,21 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
             cuda.shared.array(FOUND, np.int32),
         )
         thread, block, blocks = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x), np.int64(cuda.gridDim.x)
-        is_leader, arrivals = thread == none and block == none, np.int64(np.int64(phases) * blocks)
+        is_leader, arrivals = thread == zero and block == zero, np.int64(np.int64(phases) * blocks)
         items = np.uint32((np.uint64(network.neurons) + size - np.uint64(1)) // size)
-        number, last, origin = np.int64(1), np.int64(0), np.uint32(steering.control[BURST])
-        go = begin_turn(number, arrivals, shared, mailbox, steering, outside, fcl)
+        turn_number, call, origin = np.int64(1), np.int64(0), np.uint32(steering.control[BURST])
+        go = begin_turn(turn_number, arrivals, shared, mailbox, steering, outside, fcl)
         while go & np.int64(GO_ON):
-            last = np.int64((go >> call_shift) & numbers)
-            turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), none)
-            burst = np.uint32(origin + np.uint32(number))
+            call = np.int64((go >> call_shift) & numbers)
+            turn = Turn(np.uint32((go >> np.int64(1)) & np.int64(1)), np.uint32(FRESH), zero)
+            burst = np.uint32(origin + np.uint32(turn_number))
             slot = slot_of(steering, burst, fcl)
             if is_leader and long_rows:
                 clear_progress(np.uint32(burst + one), chunks)
             base = np.uint64(np.uint64(slot) * np.uint64(fcl.stride))
             moment = Moment(base, burst, False, turn.stimulated, ())
             count = answer_turn(
-                np.uint32(last),
+                np.uint32(call),
                 moment,
                 items,
                 fired,
@@ -366,22 +352,22 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
                 enter(steering, turn, burst, slot)
             send_turn(count, slot, burst, items, fired, identity, steering, recall, rows, chunks, fcl)
             cuda.syncthreads()
-            if lists:
-                due = np.int64(number * arrivals - blocks)
+            if two_phases:
+                due = np.int64(turn_number * arrivals - blocks)
                 if not send_listed(burst, slot, due, shared, steering, chunks, recall, rows, fcl, turn, mailbox):
                     break
-            if thread == none:
+            if thread == zero:
                 add(mailbox.relay, ARRIVED)
-            number += np.int64(1)
-            go = begin_turn(number, arrivals, shared, mailbox, steering, outside, fcl)
+            turn_number += np.int64(1)
+            go = begin_turn(turn_number, arrivals, shared, mailbox, steering, outside, fcl)
         lost = go == np.int64(0) or (go & np.int64(GO_ON)) != np.int64(0)
-        if not lost and last != np.int64(0):
-            gather(steering, chunks, log, window, items, Gathering(none, none, none))
+        if not lost and call != np.int64(0):
+            gather(steering, chunks, log, window, items, Gathering(zero, zero, zero))
             if is_leader:
                 answer(
-                    mailbox.answers, LAST, np.int64(np.int64(last << np.int64(NUMBER_SHIFT)) | steering.control[COUNT])
+                    mailbox.answers, LAST, np.int64(np.int64(call << np.int64(NUMBER_SHIFT)) | steering.control[COUNT])
                 )
-        if is_leader or (lost and thread == none):
+        if is_leader or (lost and thread == zero):
             answer(mailbox.answers, STATUS, np.int64(STUCK) if lost else np.int64(ENDED))
 
     return closed_loop

@@ -73,11 +73,8 @@ def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead:
     draws, marked, powered = variant.features.excitabilities, variant.word.marked, variant.powered
     holds_candidate, sum_of, clear = make_is_candidate(variant), make_sum_of(variant), make_clear(variant)
     number, zero, marker = variant.accumulator, variant.accumulator(0), cancelled(variant)
-    trains, homeostats, drives = (
-        variant.extras.trains,
-        variant.extras.homeostats,
-        variant.extras.modulators and not shard.exchanges,
-    )
+    trains, homeostats = variant.extras.trains, variant.extras.homeostats
+    drives = variant.extras.modulators and not shard.exchanges
     advance_train, regulate, drive = make_advance_train(variant), make_regulate(), make_drive(shard.makes_factors)
     find_traits, adapt, featured = make_find_traits(variant), make_adapt(variant), variant.extras.by_neuron
     traits_ahead = shard.marks_ahead

@@ -47,7 +47,7 @@ def make_open_latest(shard: ShardVariant) -> Callable[..., Any]:
     All threads of the grid call it. With an exchange it waits until every shard has published its count.
     """
     lists, fired_of, copy_address, exchanges = make_lists(), make_fired_of(), make_link().keep, shard.exchanges
-    turns, zero, one, half = np.uint32(lists_kept(shard.variant) - 1), np.uint32(0), np.uint32(1), np.uint64(32)
+    turns, zero, one, high_shift = np.uint32(lists_kept(shard.variant) - 1), np.uint32(0), np.uint32(1), np.uint64(32)
 
     def open_latest(
         burst: np.uint32,
@@ -63,7 +63,7 @@ def make_open_latest(shard: ShardVariant) -> Callable[..., Any]:
             box = np.uint32(cuda.threadIdx.x)
             if box < np.uint32(exchange.inboxes.size):
                 copy_address(exchange.inboxes, box, addresses)
-            sequence = np.uint32(np.uint32(np.uint64(steering.report[ORIGIN]) >> half) + turn.place + one)
+            sequence = np.uint32(np.uint32(np.uint64(steering.report[ORIGIN]) >> high_shift) + turn.place + one)
             halt = np.int64(burst) + np.int64(1)
             total, first = lists(sequence, halt, steering.control, exchange, counts)
         else:

@@ -48,17 +48,17 @@ class Link(NamedTuple):
 def make_link() -> Link:
     """The functions for a device, or for the simulator."""
     load, store, now, keep, near = _simulated() if SIMULATED else _on_device()
-    word_shift, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
+    high_shift, low, per_look = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint32(CLOCK_POLLS - 1)
     failure = make_failure()
 
     def word(sequence: np.uint32, value: np.uint32) -> Any:
-        return np.uint64((np.uint64(sequence) << word_shift) | np.uint64(value))
+        return np.uint64((np.uint64(sequence) << high_shift) | np.uint64(value))
 
     def wait(boxes: Words, which: np.uint32, place: np.uint64, sequence: np.uint32, exchange: Exchange) -> Any:
         link = exchange.link
         found = np.uint64(load(boxes, which, place))
         began, passed, polls = np.uint64(0), np.uint64(0), np.uint32(0)
-        while np.uint32(found >> word_shift) != sequence:
+        while np.uint32(found >> high_shift) != sequence:
             polls = np.uint32(polls + np.uint32(1))
             if (polls & per_look) == np.uint32(0):
                 if began == np.uint64(0):
@@ -91,10 +91,10 @@ def make_tell() -> Callable[..., Any]:
 @cache
 def make_failure() -> Callable[..., Any]:
     """``failure(sequence, which)`` -> int64 for ``FAILED``: the exchange, and the shard that was waited for in vain."""
-    word_shift = np.uint64(32)
+    high_shift = np.uint64(32)
 
     def failure(sequence: np.uint32, which: np.uint32) -> Any:
-        return np.int64((np.uint64(sequence) << word_shift) | (np.uint64(which) + np.uint64(1)))
+        return np.int64((np.uint64(sequence) << high_shift) | (np.uint64(which) + np.uint64(1)))
 
     return cuda.jit(device=True)(failure)  # type: ignore[no-any-return]
 

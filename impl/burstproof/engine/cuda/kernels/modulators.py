@@ -37,13 +37,13 @@ def make_first_drive(in_ring: bool) -> Callable[..., Any]:
 @cache
 def make_drive(in_ring: bool = False) -> Callable[..., Any]:
     """``drive(neuron, potential, burst, extras)``: store a driver's firing, unless one of a lower id is there."""
-    first_drive, none, one, half = make_first_drive(in_ring), np.uint32(0), np.uint32(1), np.uint64(32)
+    first_drive, none, one, high_shift = make_first_drive(in_ring), np.uint32(0), np.uint32(1), np.uint64(32)
 
     def drive(neuron: np.uint32, potential: np.float32, burst: np.uint32, extras: Extras) -> None:
         driver = np.uint32(extras.driver_of[neuron])
         if driver != none:
             bits = np.uint64(np.float32(potential).view(np.uint32))
-            word = np.uint64((np.uint64(neuron) << half) | bits)
+            word = np.uint64((np.uint64(neuron) << high_shift) | bits)
             cuda.atomic.min(extras.drives, np.uint32(first_drive(burst, extras.drives) + driver - one), word)
 
     return cuda.jit(device=True)(drive)  # type: ignore[no-any-return]

@@ -70,7 +70,7 @@ def make_take() -> Callable[..., Any]:
     """
     link_to = make_link()
     load, wait, now, near = link_to.load, link_to.wait, link_to.now, link_to.near
-    word_shift, one, full, last = np.uint64(32), np.uint32(1), np.uint32(_ALL), np.uint32(WARP - 1)
+    high_shift, one, full, last = np.uint64(32), np.uint32(1), np.uint32(_ALL), np.uint32(WARP - 1)
     per_look, failure = np.uint32(CLOCK_POLLS - 1), make_failure()
 
     def by_thread(
@@ -86,7 +86,7 @@ def make_take() -> Callable[..., Any]:
         began, polls = np.uint64(0), np.uint32(0)
         while True:
             found = np.uint64(load(near(boxes, addresses), box, place))
-            here = np.uint32(cuda.ballot_sync(_ALL, np.uint32(found >> word_shift) == sequence))
+            here = np.uint32(cuda.ballot_sync(_ALL, np.uint32(found >> high_shift) == sequence))
             held = np.int32(np.uint32(found))
             count = np.uint32(cuda.shfl_sync(_ALL, held, 0))
             if here & one:
