@@ -164,7 +164,7 @@ def _turn_functions(shard: ShardVariant) -> tuple[Callable[..., Any], ...]:
 
 
 def make_burst(shard: ShardVariant) -> Callable[..., None]:
-    """``burst(...)``: one burst, as mode and place of the turn say; ``turn.stimulated`` is 1 if marks may be set.
+    """``burst(...)``: one burst, as mode and place of the turn say; ``turn.stimulated``: 1 if there may be stimulus.
 
     Without an exchange firings are left in ``chunks``. With one, they are logged in any order if lists are kept, and in
     the last burst of a batch. All shards send the same number of packets; ``lag`` more blocks only take packets.

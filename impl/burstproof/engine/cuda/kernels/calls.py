@@ -52,7 +52,7 @@ def make_reach(shard: ShardVariant) -> Callable[..., Any]:
 
 
 def polled_words(threads: int) -> int:
-    """Words of the mail that a thread reads with a call, in a block of so many threads."""
+    """Words of the mail that each thread of a block of ``threads`` threads reads with a call."""
     return 2 if SIMULATED else max(1, min(_MOST_POLLED, _POLLED // threads))
 
 
@@ -78,7 +78,7 @@ def make_take_in(shard: ShardVariant) -> Callable[..., Any]:
     """``take_in(call, reached, words, slot, mailbox, outside, fcl)``, one block: add a call's stimulus to ``slot``.
 
     ``words`` are the ``polled_words`` that a thread read with the call. The sign bits of the first ``reached`` say
-    whether they had been written by then. All others are read now, as many at once: round trips to host memory count.
+    whether they had been written by then. All others are read now, as many at once to save round trips to host memory.
     """
     put, zero_sum, number = make_put(shard), cancelled(shard.variant), shard.variant.accumulator
     narrow, most, head = shard.variant.accumulator_bits == 32, np.int64(MOST_ENTRIES), np.uint32(MAIL_HEAD)
@@ -196,9 +196,9 @@ def make_settle_turn() -> Callable[..., Any]:
 def make_begin_turn(shard: ShardVariant) -> Callable[..., Any]:
     """``begin_turn(turn, arrivals, shared, ...)`` -> the word ``GO`` of turn number ``turn``.
 
-    Without ``GO_ON`` the loop ends; 0: some block never arrived. Every turn has so many ``arrivals``. The first block
-    waits for a call and takes it in; the others wait for the first. ``shared`` is shared memory for three words: the
-    call that the first block read last, ``GO``, and whether all blocks arrived.
+    Without ``GO_ON`` the loop ends; 0: some block never arrived. ``arrivals`` is their number in each turn. The first
+    block waits for a call and takes it in; the others wait for the first. ``shared`` is shared memory for three words:
+    the call that the first block read last, ``GO``, and whether all blocks arrived.
     """
     relay, settle_turn, slot_of = make_relay(), make_settle_turn(), make_slot(shard)
     store, reaches = relay.store, relay.reaches

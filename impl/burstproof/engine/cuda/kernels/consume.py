@@ -48,7 +48,7 @@ class Moment(NamedTuple):
     """Values common to all neurons of a burst.
 
     ``base`` is the first cell of the slot that the burst consumes. ``batch`` says that the batch path is emulated,
-    ``stimulated`` that marks may be set. ``classes``: values of the classes of neurons (``kernels.classes``).
+    ``stimulated`` that there may be stimulus. ``classes``: values of the classes of neurons (``kernels.classes``).
     """
 
     base: np.uint64

@@ -14,7 +14,7 @@ from burstproof.engine.cuda.plan.variant import Variant
 
 
 def make_learn_modes(variant: Variant) -> Callable[..., None]:
-    """``learn(...)``: change traces and weights of all mappings whose window of history exists."""
+    """``learn(...)``: update eligibility and weights of all mappings whose window the history covers."""
     eligibility_of, weight_of = rules_of_features().eligibility, rules_of_features().weight
     in_order, nothing = variant.learns_in_order, np.float32(0)
 

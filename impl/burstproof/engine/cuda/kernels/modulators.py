@@ -50,7 +50,7 @@ def make_drive(in_ring: bool = False) -> Callable[..., Any]:
 
 
 def make_clear_drives(shard: ShardVariant) -> Callable[..., Any]:
-    """``clear_drives(burst, modulation)``, one block: clear the drives of the burst after ``burst``."""
+    """``clear_drives(burst, modulation)``, one block: in a ring, clear the drives of the burst after ``burst``."""
     in_ring, one, rows, silent = shard.makes_factors, np.uint32(1), np.uint32(DRIVE_ROWS), np.uint64(NOT_FIRED)
     first_drive = make_first_drive(in_ring)
 
