@@ -17,6 +17,7 @@ from burstproof.analysis.recording import RunRecording
 from burstproof.config import Configuration, Cuda
 from burstproof.engine.ask_machine import this_machine
 from burstproof.engine.closed_loop import ClosedLoop
+from burstproof.engine.interruption import in_use
 from burstproof.engine.options import CpuOptions, CudaOptions, EngineOptions, check_firing_rate
 from burstproof.engine.precision import with_precision
 from burstproof.engine.profile import profile_named
@@ -54,8 +55,7 @@ def _by_one_thread(call: Callable[Concatenate[Session, Given], Found]) -> Callab
     @wraps(call)
     def alone(session: Session, /, *arguments: Given.args, **named: Given.kwargs) -> Found:
         if not session._use.acquire(blocking=False):
-            cure = "Use it from one thread at a time, or open an engine for each thread"
-            raise InputError("another thread is using the engine", where=call.__name__, cure=cure)
+            raise in_use(call.__name__)
         try:
             return call(session, *arguments, **named)
         finally:
@@ -223,13 +223,17 @@ class Session:
         """
         self._check_open("closed_loop")
         self._stimulated = None
-        if areas is None:
-            return self.engine.closed_loop()
+        loop = self.engine.closed_loop(None if areas is None else self._neurons_of(areas))
+        loop.lock = self._use
+        return loop
+
+    def _neurons_of(self, areas: str | Sequence[str]) -> npt.NDArray[np.uint32]:
+        """The neurons of the areas with these names or cortical ids."""
         if not isinstance(areas, Iterable):
             raise InputError("not names of areas", where="areas", got=areas, allowed="a name, or a list of names")
         names = [areas] if isinstance(areas, str) else list(areas)
         found = [self.network.ids_of(name) for name in names]
-        return self.engine.closed_loop(np.concatenate([NO_IDS, *found]))
+        return np.concatenate([NO_IDS, *found])
 
     def recording_of(self, bursts: Sequence[Burst]) -> RunRecording:
         """What consecutive steps did, as ``run`` would have returned it.

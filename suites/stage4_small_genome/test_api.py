@@ -597,14 +597,15 @@ def test_a_loop_ends_with_its_engine(backend: str) -> None:
 
 
 def test_an_engine_in_use_is_refused_to_another_thread() -> None:
-    """The run goes on; its own callback may ask the engine, another thread may when it is over."""
+    """The run goes on; its own callback may ask the engine, another thread may when it is over. So with a loop."""
     refused: list[BaseException] = []
 
     def ask() -> None:
-        try:
-            engine.step()
-        except InputError as error:
-            refused.append(error)
+        for call in (engine.step, loop.step):
+            try:
+                call()
+            except InputError as error:
+                refused.append(error)
 
     def told(done: int) -> None:
         engine.state()
@@ -612,13 +613,14 @@ def test_an_engine_in_use_is_refused_to_another_thread() -> None:
         thread.start()
         thread.join()
 
-    with opened(chain()) as engine:
+    with opened(chain()) as engine, engine.closed_loop() as loop:
         engine.run(3, progress=told)
+        assert len(refused) >= 2
         assert [str(error) for error in refused] == [str(refused[0])] * len(refused)
         assert "another thread is using the engine" in str(refused[0])
         assert engine.burst_count == 3
         ask()
-        assert engine.burst_count == 4
+        assert engine.burst_count == 5
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

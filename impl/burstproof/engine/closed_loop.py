@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from burstproof.engine.interruption import in_use
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.errors import InputError
 
@@ -31,10 +33,17 @@ class ClosedLoop:
         N.
     outputs : uint32 (W,), optional
         Neurons whose firings are wanted; all without it.
+
+    Attributes
+    ----------
+    lock : RLock
+        Held during a call; a thread that does not get it at once is refused. Reentrant: a call may call the engine.
+        Whoever guards the engine's own calls puts its lock here, so that loop and engine exclude each other.
     """
 
     def __init__(self, step: Callable[[Stimulus], Burst], neurons: int, outputs: Ids | None = None) -> None:
         self._one_burst = step
+        self.lock = RLock()
         self._closed = False
         self._wanted: npt.NDArray[np.bool_] | None = None
         if outputs is not None:
@@ -63,10 +72,15 @@ class ClosedLoop:
         StimulusError
             As ``Engine.step``. No burst was done then.
         InputError
-            The loop is closed.
+            The loop is closed, or another thread is using the engine. No burst was done then.
         """
-        self._check_open()
-        return self._chosen(self._one_burst(Stimulus(ids, amounts, forced)).fired_ids)
+        if not self.lock.acquire(False):
+            raise in_use("step")
+        try:
+            self._check_open()
+            return self._chosen(self._one_burst(Stimulus(ids, amounts, forced)).fired_ids)
+        finally:
+            self.lock.release()
 
     def close(self) -> None:
         """End the loop. The engine stays open. Closing twice is allowed."""

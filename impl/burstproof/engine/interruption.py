@@ -1,4 +1,4 @@
-"""Engines that are asked to go on though they are closed, or an error or Ctrl-C in a notebook ended a burst."""
+"""Engines that cannot go on: closed, in use by another thread, or left within a burst by an error or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ def interrupted(cure: str = _CURE) -> InputError:
 def closed() -> InputError:
     """What is said of an engine that is closed."""
     return InputError("the engine is closed", where="run", cure="Create another engine")
+
+
+def in_use(where: str) -> InputError:
+    """The error for a call from a thread while another thread is inside a call of the same engine."""
+    cure = "Use it from one thread at a time, or open an engine for each thread"
+    return InputError("another thread is using the engine", where=where, cure=cure)
 
 
 def refuse_failed(engine: Failing) -> None:

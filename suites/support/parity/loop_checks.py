@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from unittest import mock
 
@@ -299,4 +300,60 @@ def check_stuck_loop() -> list[str]:
         except DeviceFaultError as error:
             problems += [] if "in vain" in str(error) else [str(error)]
         kernel.answers[STATUS] = 1
+    return problems
+
+
+def check_loop_called_by_two_threads() -> list[str]:
+    """While a thread is inside a call, whatever another one asks is refused at once; the call is not disturbed."""
+    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+
+    network, options = mixed_network(small(STAYING[0])), mixed_options(small(STAYING[0]))
+    reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
+    ids, amounts = np.array([1], np.uint32), np.array([60], np.float32)
+    problems, finish = list[str](), StayingKernel.finish
+    with engine, engine.closed_loop() as loop, engine.closed_loop() as second:
+        asked: dict[str, Callable[[], object]] = {
+            "the same loop": loop.step,
+            "another loop": second.step,
+            "a new loop": engine.closed_loop,
+            "end of the loop": loop.close,
+            "state": engine.state,
+            "step": engine.step,
+            "run": lambda: engine.run(2),
+            "end of the engine": engine.close,
+        }
+
+        def in_a_second_thread(kernel: StayingKernel, found: int, wait: Callable[[], int]) -> int:
+            def ask() -> None:
+                for name, call in asked.items():
+                    try:
+                        call()
+                        problems.append(f"{name}: taken")
+                        return
+                    except InputError as error:
+                        problems.extend([f"{name}: {error}"] * ("another thread is using the engine" not in str(error)))
+                    except BaseException as error:
+                        problems.append(f"{name}: {error!r}")
+
+            with mock.patch.object(StayingKernel, "finish", finish):
+                thread = threading.Thread(target=ask, daemon=True)
+                thread.start()
+                thread.join(60)
+            problems.extend(["the second thread waits"] * thread.is_alive())
+            return finish(kernel, found, wait)
+
+        with mock.patch.object(StayingKernel, "finish", in_a_second_thread):
+            fired = loop.step(ids, amounts)
+        if problems:
+            return problems
+        if not np.array_equal(reference.step(Stimulus(ids, amounts)).fired_ids, fired):
+            problems.append("the call of the first thread")
+        for each in (second, loop):  # the lock is free again, for any thread
+            found = list[np.ndarray]()
+            thread = threading.Thread(target=lambda each=each, found=found: found.append(each.step(ids, amounts)))
+            thread.start()
+            thread.join(60)
+            if not found or not np.array_equal(reference.step(Stimulus(ids, amounts)).fired_ids, found[0]):
+                problems.append("a call of the second thread, after the first")
+        problems += reference.state().differences(engine.state())
     return problems

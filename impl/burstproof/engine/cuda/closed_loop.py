@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from burstproof.engine.cuda.host.devices import FiredList, LoopKernel
 from burstproof.engine.cuda.host.loop_calls import loop_calls, write_nothing, write_packed
 from burstproof.engine.cuda.host.loop_codes import FIRED_BITS, MANY, UNSUITED
 from burstproof.engine.cuda.kernels.mailbox import CALL_NUMBERS
+from burstproof.engine.interruption import in_use
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.packing import Limits, PackedStimulus
 from burstproof.engine.state import Burst, Stimulus
@@ -34,6 +36,7 @@ class LoopEngine(Protocol):
     fixed_point: FixedPoint
     burst_count: int
     failure: Exception | None
+    loop_lock: RLock
 
     def step(self, stimulus: Stimulus) -> Burst:
         """Run one burst by itself."""
@@ -57,6 +60,9 @@ class StayingLoop(ClosedLoop):
     The kernel runs from a call until the engine is asked for something else, until an exception, or until no call came
     for ``kernels.mailbox.IDLE_NS``; the next call launches it again.
 
+    All loops of an engine share one kernel and one mail, in which a call lies until its answer is taken. They share one
+    ``lock``, too, so a second thread can neither write over the call nor end the kernel.
+
     Attributes
     ----------
     candidates : int
@@ -66,6 +72,7 @@ class StayingLoop(ClosedLoop):
     def __init__(self, engine: LoopEngine, outputs: Ids | None) -> None:
         super().__init__(engine.step, engine.network.neuron_count, outputs)
         self._engine = engine
+        self.lock = engine.loop_lock
         self._calls = loop_calls()
         self._limits = Limits.of(engine.network, engine.options, engine.fixed_point)
         self._picked = np.empty(engine.network.neuron_count if outputs is not None else 0, np.uint32)
@@ -83,7 +90,11 @@ class StayingLoop(ClosedLoop):
         ------
         DeviceFaultError
             The device failed.
+        InputError
+            The loop is closed, or another thread is using the engine. No burst was done then.
         """
+        if not self.lock.acquire(False):  # by position: a keyword doubles the time
+            raise in_use("step")
         try:
             kernel = self._kernel
             if kernel is None:
@@ -107,6 +118,8 @@ class StayingLoop(ClosedLoop):
         except BaseException:
             self.pause()
             raise
+        finally:
+            self.lock.release()
 
     def give(self, stimulus: PackedStimulus | None, shows: bool = False) -> bool:
         """Begin a burst, whose list is then to be taken; ``False`` where it has to be a batch.
@@ -151,7 +164,21 @@ class StayingLoop(ClosedLoop):
         return kernel.ids[:count].view(np.float32).copy()
 
     def pause(self) -> None:
-        """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on."""
+        """End the kernel, if it runs; the engine then stands after the last burst done, and the next step goes on.
+
+        Raises
+        ------
+        InputError
+            Another thread is inside a call of a loop of this engine.
+        """
+        if not self.lock.acquire(False):
+            raise in_use("closed_loop")
+        try:
+            self._end_kernel()
+        finally:
+            self.lock.release()
+
+    def _end_kernel(self) -> None:
         kernel = self._kernel
         if kernel is not None:
             try:

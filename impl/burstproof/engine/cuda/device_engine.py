@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,6 +59,8 @@ class DeviceEngine(PackedEngine):
     failure : Exception or None
         Why the engine cannot go on: a device failed, or its memory ran out, while something was under way; or a burst
         did not end.
+    loop_lock : RLock
+        The ``lock`` of the engine's closed loops.
     """
 
     backend = "cuda"
@@ -71,6 +74,7 @@ class DeviceEngine(PackedEngine):
         self._eligibility = network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
         self._loop: StayingLoop | None = None
+        self.loop_lock = RLock()
         self.partition: Partition | None = None
         self.failure: Exception | None = None
 
@@ -315,14 +319,19 @@ class DeviceEngine(PackedEngine):
         """Give back the devices' memory; the engine cannot be used afterwards. Closing twice is allowed.
 
         A device that failed has nothing to give back.
+
+        Raises
+        ------
+        InputError
+            Another thread is inside a call of a closed loop; the engine stays open then.
         """
+        if self._loop is not None:
+            self._loop.pause()
         self._batches.forget()
         devices, self._open = self._open, None
         if devices is None:
             return
         try:
-            if self._loop is not None:
-                self._loop.pause()
             devices.release()
         except Exception as error:
             if error_of(error) is None:
