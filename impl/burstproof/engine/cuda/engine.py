@@ -1,4 +1,4 @@
-"""CudaEngine: how engines on CUDA devices are made, on one device or over several."""
+"""CudaEngine: makes engines on one CUDA device or over several."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CudaEngine(DeviceEngine):
         partition: Partition | None = None,
         choice: ShardingChoice | None = None,
     ) -> DeviceEngine:
-        """An engine over ``network`` on the device of ``options``; with ``partition`` or ``choice``, over shards.
+        """An engine for ``network`` on the device of ``options``; with ``partition`` or ``choice``, over shards.
 
         Raises
         ------
@@ -47,9 +47,9 @@ class CudaEngine(DeviceEngine):
         NetworkError
             A network that the profile refuses, or a contribution that is not finite.
         BackendUnavailableError
-            No driver, no such device, a package that is missing, or a way between devices that they do not have.
+            No driver, no such device, a missing package, or an exchange path that the devices do not support.
         OutOfMemoryError
-            The network does not fit; the message says what would.
+            The network does not fit; the message says which size would.
         """
         options = options or EngineOptions()
         if partition is not None or choice is not None:
@@ -71,12 +71,12 @@ class CudaEngine(DeviceEngine):
     ) -> DeviceEngine:
         from burstproof.engine.sharded.partition import make_partition
 
-        cut = partition or make_partition(network, len(choice.devices), choice.strategy)
+        partition = partition or make_partition(network, len(choice.devices), choice.strategy)
         if synapses_appear(network.features):
-            return over_shards(network, options, cut, choice)
-        devices = pack_shards(network, options, cut, choice)
+            return over_shards(network, options, partition, choice)
+        devices = pack_shards(network, options, partition, choice)
         engine = cls(network, options, devices.packed[0].packed.fixed_point, devices)
-        engine.partition = cut
+        engine.partition = partition
         return engine
 
     @classmethod
@@ -96,11 +96,11 @@ class CudaEngine(DeviceEngine):
         choice: ShardingChoice | None = None,
         runtime: DeviceRuntime | None = None,
     ) -> CudaEngine:
-        """An engine over the network of ``spec``, whose synapses the devices make themselves (BE-3).
+        """An engine for the network of ``spec``; the devices generate the synapses themselves (BE-3).
 
-        It runs like one over ``synthesize(spec)``; ``network`` and the state hold no synapses, hence no weights.
-        With ``choice`` every device draws all synapses and keeps those of its shard. ``runtime`` is a device that
-        is open already.
+        It runs like an engine for ``synthesize(spec)``, but ``network`` and the state hold no synapses, hence no
+        weights. With ``choice`` every device draws all synapses and keeps those of its shard. ``runtime`` is an
+        already open device.
 
         Raises
         ------
@@ -114,25 +114,25 @@ class CudaEngine(DeviceEngine):
         options = options or EngineOptions()
         devices = (options.cuda.device_id,) if choice is None else choice.devices
         strategy = None if choice is None else choice.strategy
-        opened = {ordinal: runtime or open_device(ordinal) for ordinal in dict.fromkeys(devices)}
-        network, shards, fill = pack_spec(spec, options, [opened[ordinal] for ordinal in devices], strategy)
+        runtimes = {ordinal: runtime or open_device(ordinal) for ordinal in dict.fromkeys(devices)}
+        network, shards, fill = pack_spec(spec, options, [runtimes[ordinal] for ordinal in devices], strategy)
         packed = shards[0].packed
         if choice is None:
-            return cls(network, options, packed.fixed_point, on_device(opened[devices[0]], packed, fill))
-        return cls(network, options, packed.fixed_point, ManyDevices(shards, options, choice, fill, None, opened))
+            return cls(network, options, packed.fixed_point, on_device(runtimes[devices[0]], packed, fill))
+        return cls(network, options, packed.fixed_point, ManyDevices(shards, options, choice, fill, None, runtimes))
 
 
 def create_over_devices(network: Network, options: EngineOptions, partition: Partition, links: Links) -> DeviceEngine:
-    """An engine with the shards of ``partition`` on the devices that are here, in turn, from ``device_id`` on.
+    """An engine whose shards are dealt to all devices of this machine in turn, starting with ``device_id``.
 
     Raises
     ------
     BackendUnavailableError
-        No driver, no device, or a package that is missing.
+        No driver, no device, or a missing package.
     NetworkError, OutOfMemoryError
         As for ``CudaEngine.create``.
     """
-    here, first = device_count(), options.cuda.device_id
-    devices = tuple((first + shard) % here for shard in range(partition.shards))
+    count, first = device_count(), options.cuda.device_id
+    devices = tuple((first + shard) % count for shard in range(partition.shards))
     choice = ShardingChoice(devices, partition.strategy, links.enable_p2p, links.use_nccl)
     return CudaEngine.create(network, options, partition, choice)

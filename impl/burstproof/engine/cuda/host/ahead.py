@@ -1,9 +1,9 @@
-"""The device runs the next burst while the host updates the memories of the last one.
+"""Growing networks on devices: the device runs the next burst while the host updates the memories of the last one.
 
-Memories reach neurons through synapses that the host keeps. What these carry into a burst is known as soon as the burst
-before it has ended, so the device need not wait until synapses have learnt and memories were made and forgotten. The
-kernel of a closed loop stays on the device (``cuda.closed_loop``); it reports who fired. Potentials, which no memory
-needs then, are taken with the next burst, if they are recorded.
+Memory neurons reach other neurons through synapses that the host keeps. What these synapses carry into a burst is known
+once the previous burst has ended, so the device need not wait until synapses have learnt and memories were made or
+forgotten. The bursts run in the resident kernel of a closed loop (``cuda.closed_loop``), which reports the fired ids.
+No memory needs potentials in this mode; if they are recorded, they are fetched after the next burst was started.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 FEWEST = 32
-"""Bursts of a run for which a kernel is worth its launch."""
+"""Shortest run for which the resident kernel is launched, in bursts."""
 PAYS = 1 << 16
-"""Bursts of an engine after which the kernel is compiled: it takes seconds, and spares some 50 us a burst."""
+"""Bursts of an engine after which the resident kernel is compiled: that takes seconds and saves some 50 us a burst."""
 
 _NO_SIGNALS, _NOBODY = np.empty(0, np.float32), np.empty(0, np.uint32)
 _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS, 0)
@@ -39,7 +39,8 @@ _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS
 class _Unsettled:
     """A burst whose memories are not updated yet.
 
-    What the neurons of the device and the memories did, what fired by area, and which areas inject ``early``.
+    ``ids`` and ``candidates`` come from the device, ``begun`` from the memories; ``fired`` is what fired, by area, and
+    ``early`` the areas that inject early.
     """
 
     burst: int
@@ -51,7 +52,7 @@ class _Unsettled:
 
 
 class GrowingOnDevices(GrowingShards[Room[E]]):
-    """Shards on devices, ``held``; a burst may start before the memories of the last one are updated."""
+    """A growing network whose shards, ``held``, are on devices; the device may run one burst ahead of the memories."""
 
     def __init__(self, network: Network, fixed_point: FixedPoint, held: Room[E]) -> None:
         super().__init__(network, fixed_point, held)
@@ -62,15 +63,15 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         self._untold = _NO_SIGNALS
 
     def begin_run(self, bursts: int) -> bool:
-        """Count in a run of ``bursts`` more bursts; whether it is worth a kernel that stays on the device."""
+        """Count ``bursts`` more bursts of this engine and return whether their run should use the resident kernel."""
         self._asked += bursts
         return bursts >= FEWEST and self._asked >= PAYS and self._machine.gives_synapses_alone
 
     @contextmanager
     def ahead(self, record: Record) -> Iterator[Recorder]:
-        """Within the block ``advance`` may be called; at its end the last burst's memories are brought up to date.
+        """A ``with`` block in which ``advance`` may be called; its end updates the memories of the last burst.
 
-        Yields what records the bursts.
+        Yields the recorder of the bursts.
         """
         self._recorder = Recorder(record)
         try:
@@ -81,7 +82,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
             self.held.leave()
 
     def advance(self, number: int, stimulus: PackedStimulus | None, early: Sequence[int]) -> None:
-        """Run burst ``number``."""
+        """Run burst ``number``, whose areas ``early`` inject early."""
         last = self._unsettled
         if last is not None and self._machine.may_feed_twins(last.early):
             self.settle()
@@ -96,7 +97,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
             self._recorder.add(number, len(burst.fired_ids), burst.candidates, fired)
 
     def settle(self) -> None:
-        """Take in the last burst, and update its memories; only twins add to what it carries into the next one."""
+        """Record the last burst and update its memories; only twins can still add input to the next burst."""
         last, self._unsettled = self._unsettled, None
         if last is None:
             return
@@ -118,14 +119,14 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         recorder.add(last.burst, len(ids) + len(begun.fired_ids), last.candidates + begun.candidates, *lists)
 
     def _give(self, stimulus: PackedStimulus | None) -> bool:
-        """Begin a burst; ``False`` where it has to be a batch."""
+        """Start a burst in the resident kernel; ``False`` if it has to be a batch."""
         given = self._stimulus(_NOTHING, stimulus)
         if given is not None:
             given = given._replace(amounts=given.amounts.astype(self._dtype, copy=False))
         return self.held.give(given, self._recorder.record is Record.FIRED)
 
     def _hear(self, number: int, early: Sequence[int]) -> None:
-        """Take what fired in the burst that was given."""
+        """Fetch the ids that fired in the burst just started, and work out what the memories do in it."""
         begun = self._machine.begin(number)
         ids, candidates = self.held.hear()
         if self._firings is not None:

@@ -1,4 +1,4 @@
-"""What the machine of the host changes on the device of one shard: forced potentials, drivers, weights, twins."""
+"""Changes that the host makes to one shard of a running network: forced potentials, drivers, weights, twins."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _HALF = np.uint64(32)
 
 
 class Appearing:
-    """Changes to one shard of a network with room for twins, or to the network as the one shard of a device.
+    """Changes one shard of a network with room for twins; on one device that is the whole network.
 
-    ``synapses`` is the number of rows of the network's table where associative mappings may change some of them.
+    ``synapses`` is the length of the network's synapse table if associative mappings may change weights, else 0.
     """
 
     def __init__(self, runtime: DeviceRuntime, shard: PackedShard, device: DeviceState, synapses: int) -> None:
@@ -40,14 +40,14 @@ class Appearing:
 
     @property
     def _device(self) -> DeviceState:
-        """The buffers, on the device that is current then."""
+        """The buffers; makes their device current."""
         make_current(self._runtime)
         return self._buffers
 
     def give(self, stimulus: PackedStimulus | None, *, local: bool = False) -> None:
-        """Potentials of firings that are forced in the coming burst, and back what others had in the last one.
+        """Set the potentials of the coming burst's forced firings, and reset those of the last burst.
 
-        ``local``: the stimulus has places in the shard instead of ids.
+        ``local``: the stimulus holds indices within the shard, not ids.
         """
         if not self._packed.variant.extras.replays:
             return
@@ -60,17 +60,17 @@ class Appearing:
                 places, potentials = places[inside], potentials[inside]
         if not len(places) and not len(self._given):
             return
-        back = np.setdiff1d(self._given, places, assume_unique=True)
+        stale = np.setdiff1d(self._given, places, assume_unique=True)
         self._given = places
-        usual = np.full(len(back), FORCED_POTENTIAL, np.float32)
-        self._change("given_potentials", np.concatenate([places, back]), np.concatenate([potentials, usual]))
+        defaults = np.full(len(stale), FORCED_POTENTIAL, np.float32)
+        self._change("given_potentials", np.concatenate([places, stale]), np.concatenate([potentials, defaults]))
 
     def forget_signals(self) -> None:
-        """Read the signals anew when they are next asked for."""
+        """Discard the copy of the signals; the next request reads them again."""
         self._signals_until = -1
 
     def bring_signals(self, burst: int) -> None:
-        """Queue a copy of the signals that act in ``burst`` and in the one before it, behind the latter."""
+        """Queue, after burst ``burst - 1``, a copy of the signals that act in ``burst`` and in ``burst - 1``."""
         device = self._device
         if self._signals is None:
             self._signals = device.page_locked("signals")
@@ -90,7 +90,7 @@ class Appearing:
         return found
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
-        """See ``Shard.drive``: ids of dense neurons are lower than those of memory neurons."""
+        """See ``Shard.drive``. Dense neurons have lower ids than memory neurons."""
         word = (np.uint64(neuron) << _HALF) | np.uint64(np.float32(potential).view(np.uint32))
         self._device.write_at("drives", driver, word)
 

@@ -1,6 +1,6 @@
-"""Arrays handed to compiled code as a table of addresses: a call with few arguments begins sooner.
+"""Arrays passed to compiled code as one table of addresses, because each array argument costs a call about 80 ns.
 
-Each array costs a call about 80 ns, and those of a closed loop are the same in every call.
+The calls of a closed loop pass the same arrays every time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from burstproof.engine.atomics import Intrinsic, Values
 
 
 def addresses_of(*arrays: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Address and length of each of ``arrays``, which are contiguous; who keeps the table has to keep them, too."""
+    """Address and length of each of the contiguous ``arrays``; the caller keeps them alive as long as the table."""
     return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64).ravel()
 
 
@@ -34,5 +34,5 @@ def _pointer(typing_context: Context, address: types.Type) -> Intrinsic:
 
 @njit
 def borrowed(addresses, place, dtype):  # type: ignore[no-untyped-def]
-    """In compiled code: array number ``place`` of the table."""
+    """Array number ``place`` of the table, for compiled code."""
     return carray(_pointer(addresses[2 * place]), (addresses[2 * place + 1],), dtype)

@@ -1,4 +1,4 @@
-"""The buffers of a network or a shard on its device, by name: the host reads and writes them between bursts."""
+"""The device buffers of a network or shard by name, read and written by the host between bursts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstproof.engine.cuda.host.changes import Changes
 
 
 class DeviceBuffers:
-    """Reads and writes buffers; the stream must be idle apart from these copies."""
+    """Reads and writes buffers; no other work may run on the stream meanwhile."""
 
     def __init__(self, runtime: DeviceRuntime, stream: DeviceStream, buffers: dict[str, DeviceBuffer]) -> None:
         self._runtime = runtime
@@ -21,11 +21,11 @@ class DeviceBuffers:
         self._changes: Changes | None = None
 
     def holds(self, name: str, values: npt.NDArray[Any]) -> bool:
-        """Whether there is a buffer ``name`` with room for ``values``: what a variant does not use has none."""
+        """Whether there is a buffer ``name`` with room for ``values``; a variant has only buffers that it uses."""
         return name in self._buffers and len(values) <= self._buffers[name].spec.count
 
     def buffer(self, name: str) -> DeviceBuffer:
-        """The buffer called ``name``."""
+        """Buffer ``name``."""
         return self._buffers[name]
 
     def read(self, name: str) -> npt.NDArray[Any]:
@@ -45,7 +45,7 @@ class DeviceBuffers:
         return self.read_from(name, place, 1)[0]
 
     def write(self, name: str, values: npt.NDArray[Any]) -> None:
-        """Fill buffer ``name`` from its start."""
+        """Write ``values`` to the start of buffer ``name``."""
         buffer = self._buffers[name]
         host = np.ascontiguousarray(values, buffer.spec.dtype)
         self._runtime.upload(buffer, host, self._stream)
@@ -67,19 +67,19 @@ class DeviceBuffers:
         self._stream.synchronize()
 
     def change(self, name: str, places: npt.NDArray[Any], values: npt.NDArray[np.float32]) -> None:
-        """Queue changes of single elements of the float32 buffer ``name``, before the bursts that come."""
+        """Queue ``values`` for single elements, ``places``, of the float32 buffer ``name``, ahead of coming bursts."""
         self._changes = self._changes or Changes(self._runtime, self._stream)
         self._changes.queue(self._buffers[name], places, values)
 
     def page_locked(self, name: str) -> npt.NDArray[Any]:
-        """Host memory that ``bring`` can fill with buffer ``name``."""
+        """Page-locked host memory of the size of buffer ``name``, for ``bring``."""
         spec = self._buffers[name].spec
         return self._runtime.pinned(spec.count, spec.dtype)
 
     def bring(self, name: str, host: npt.NDArray[Any]) -> None:
-        """Queue a copy of buffer ``name`` into page-locked ``host``, behind the bursts that are under way."""
+        """Queue a copy of buffer ``name`` to page-locked ``host``, after the bursts queued so far."""
         self._runtime.download(host, self._buffers[name], self._stream)
 
     def wait(self) -> None:
-        """Block the host until all that is queued is done."""
+        """Block the host until the stream is idle."""
         self._stream.synchronize()

@@ -1,4 +1,4 @@
-"""Changes of single elements of columns on a device: a packed record in host memory, and a kernel that scatters it."""
+"""Changes of single elements of device columns: records in mapped host memory that a kernel scatters."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from burstproof.engine.cuda.host.compiling import compiled_once
 
 _BLOCK = 128
 _FIRST_ROOM = 1 << 14
-"""Changes that the record holds at first; it is written from its start again where the next ones do not fit."""
+"""Initial capacity of the record, in changes; when it is full, it is written from its start again."""
 
 
 class Changes:
-    """Queues changes before the bursts that come; the host waits only when the record is full."""
+    """Queues changes ahead of coming bursts; the host waits only when the record is full."""
 
     def __init__(self, runtime: DeviceRuntime, stream: DeviceStream) -> None:
         from burstproof.engine.cuda.kernels.scatter import RECORD, scatter_kernel
@@ -32,7 +32,7 @@ class Changes:
         self._used = 0
 
     def queue(self, column: DeviceBuffer, places: npt.NDArray[Any], values: npt.NDArray[np.float32]) -> None:
-        """Have ``values`` (K,) at ``places`` (K,), each once, of a float32 ``column`` on the device."""
+        """Queue ``values`` (K,) for the distinct ``places`` (K,) of a float32 ``column`` on the device."""
         count = len(places)
         if self._used + count > self._record.spec.count // self._words:
             self._stream.synchronize()
@@ -48,7 +48,7 @@ class Changes:
         self._runtime.launch(self._kernel, -(-count // _BLOCK), _BLOCK, self._stream, arguments)
 
     def _packed(self, column: DeviceBuffer) -> list[Any]:
-        """The column as launches take it."""
+        """``column`` packed as launch arguments, once per buffer."""
         name = column.spec.name
         if name not in self._columns or self._columns[name][0] is not column:
             self._columns[name] = column, self._runtime.pack((column,))

@@ -1,8 +1,8 @@
-"""The kernels of an engine, compiled for the model of its device when first asked for.
+"""Compiles an engine's kernels for its device model when they are first asked for.
 
-numba compiles on one core. Where cores are idle and several kernels are on no disk yet, *helpers* compile some of them
-in processes of their own: a helper puts each into the cache of images, where this process finds it, or waits for it.
-An engine whose helpers fail compiles everything itself.
+numba compiles on one core. If cores are idle and several kernels are not in the disk cache yet, *helper* processes
+compile some of them: a helper stores each in the image cache, where this process finds it, or waits for it. If the
+helpers fail, this process compiles everything itself.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.spec import KernelSpec
 
 _LONGEST_FIRST = ("enqueue", "burst", "dynamics", "propagate_computed")
-"""Kernels that take longest to compile; the first of them that an engine has is this process's own work."""
+"""Kernels that take longest to compile, in order; this process compiles the first missing kernel itself."""
 
 _HELPERS = 2
 _IS_HELPER = "BURSTPROOF_COMPILES_FOR_ANOTHER"
 
 Work = tuple[ShardVariant, Sequence[str], tuple[int, int]]
-"""What a helper compiles: kernels of a shard by name, and the compute capability."""
+"""A helper's task: the shard variant, names of its kernels, and the compute capability."""
 
 _COMPILED: dict[tuple[Callable[..., None], str], Any] = {}
-"""Kernels by function and model of device; on every device of a model they are loaded when first launched there."""
+"""Kernels by function and device model; each device loads a kernel when it is first launched there."""
 
 
 def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
-    """The kernel of ``spec``, compiled for the model of the device of ``runtime`` when first asked for."""
+    """The kernel of ``spec``, compiled once per device model."""
     key = spec.function, runtime.name
     if key not in _COMPILED:
         _COMPILED[key] = runtime.kernel(spec.code)
@@ -45,7 +45,7 @@ def compiled_once(runtime: DeviceRuntime, spec: KernelSpec) -> Any:
 
 
 def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
-    """The kernels of ``shard`` by name, each compiled once."""
+    """The kernels of ``shard`` by name, each compiled once per device model."""
     from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     specs = sorted(catalogue(shard), key=_rank)
@@ -59,9 +59,9 @@ def _rank(spec: KernelSpec) -> int:
 
 @contextmanager
 def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelSpec]) -> Iterator[None]:
-    """Have helpers compile what is on no disk, but for the first of it; none is left running."""
-    able = not runtime.simulated and idle_cores() > _HELPERS and _can_start_python()
-    missing = [spec.name for spec in specs if able and not _is_known(runtime, spec)]
+    """A block during which helpers compile the missing kernels but the first; no helper outlives it."""
+    can_help = not runtime.simulated and idle_cores() > _HELPERS and _can_start_python()
+    missing = [spec.name for spec in specs if can_help and not _is_known(runtime, spec)]
     helpers: list[subprocess.Popen[bytes]] = []
     try:
         if len(missing) > _HELPERS:
@@ -78,17 +78,17 @@ def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelS
 
 
 def _is_known(runtime: DeviceRuntime, spec: KernelSpec) -> bool:
-    """Whether nothing is to be compiled for ``spec``."""
+    """Whether the kernel of ``spec`` is in memory or in the disk cache."""
     return (spec.function, runtime.name) in _COMPILED or spec.code.is_kept(runtime.capability)
 
 
 def _can_start_python() -> bool:
-    """Whether ``sys.executable`` is an interpreter, and not a program that would do its own work again."""
+    """Whether ``sys.executable`` is an interpreter: a frozen program would run itself again. Helpers start none."""
     return bool(sys.executable) and not getattr(sys, "frozen", False) and _IS_HELPER not in os.environ
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A helper, which finds modules where this process does: not in its folder, unless this process looks there."""
+    """Start a helper with this process's module path; ``-P`` keeps the current folder out unless it is on that path."""
     places = [place or os.getcwd() for place in sys.path if isinstance(place, str)]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", __name__],
@@ -100,22 +100,22 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _tell(helper: subprocess.Popen[bytes], work: Work) -> None:
-    """Give ``helper`` its work."""
+    """Send ``helper`` its task."""
     assert helper.stdin is not None
     with helper.stdin as told:
         pickle.dump(work, told)
 
 
 def _help() -> None:
-    """What a helper does, as long as the process that it helps is there; an interrupt is for that one."""
+    """The helper's main function: compile until done or until the parent is gone. Only the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     work: Work = pickle.load(sys.stdin.buffer)
-    (shard, names, capability), helped = work, os.getppid()
+    (shard, names, capability), parent = work, os.getppid()
     codes = {spec.name: spec.code for spec in catalogue(shard)}
     for name in names:
-        if os.getppid() == helped:
+        if os.getppid() == parent:
             codes[name].image(capability)
 
 

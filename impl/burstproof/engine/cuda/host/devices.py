@@ -1,4 +1,4 @@
-"""What the engine asks of the devices that hold its network: batches go in, reports and fired lists come out."""
+"""The interface between an engine and its devices: batches go in, reports and fired lists come out."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from burstproof.engine.sharded.shard import StatePart
 from burstproof.engine.state import EngineState, Stimulus
 
 FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
-"""Ids and potentials of firings."""
+"""Ids, uint32, and potentials, float32, of the neurons that fired."""
 
 Behind = Callable[[], None]
-"""Queues more behind a burst, before the host waits for it."""
+"""Called after a burst was queued and before the host waits for it; may queue more work on the same stream."""
 
 NOTHING: FiredList = (np.empty(0, np.uint32), np.empty(0, np.float32))
 
 
 @dataclass(frozen=True, eq=False)
 class BatchReport:
-    """What a batch did: ``fired`` (shards, bursts done) and ``candidates`` (bursts done,), int64."""
+    """Counts of a batch: ``fired`` (shards, bursts done) and ``candidates`` (bursts done,), int64."""
 
     fired: npt.NDArray[np.int64]
     candidates: npt.NDArray[np.int64]
@@ -38,22 +38,22 @@ class BatchReport:
 
 
 class LoopKernel(Protocol):
-    """A kernel that stays on its device and does a burst for every call (``kernels.closed_loop``).
+    """A resident kernel that runs one burst for every call (``kernels.closed_loop``).
 
     Attributes
     ----------
     mail, answers, replies : int64
-        Host memory of calls and of answers (``kernels.mailbox``, ``kernels.replies``).
+        Host memory for calls and answers, which the device reads and writes (``kernels.mailbox``, ``kernels.replies``).
     ids : uint32 (N + SLACK,)
-        Where the fired list lies after an answer.
+        Receives the fired list of an answer.
     chunks : int
-        Chunks of neurons, each of which has an answer.
+        Number of chunks of neurons; each sends a reply of its own.
     room : int
-        Amounts, and forced firings, that fit into a call.
+        Most amounts, and most forced firings, of a call.
     shown : int64 (2, words)
-        The same of potentials, of even calls and of odd ones, if they are shown.
+        Replies with the potentials, one row for even calls and one for odd ones, if potentials are shown.
     answered, fired : int
-        Number of the call that was done last, and the neurons that fired in it; right when the kernel has ended.
+        Number of the last call done, and how many neurons fired in it; valid once the kernel has ended.
     """
 
     mail: npt.NDArray[np.int64]
@@ -71,42 +71,42 @@ class LoopKernel(Protocol):
     def fired(self) -> int: ...  # noqa: D102
 
     def show(self, potentials: bool) -> None:
-        """Show ``potentials``, or do not, from the next launch on."""
+        """Choose whether replies with ``potentials`` are written, from the next launch on."""
 
     def finish(self, found: int, wait: Callable[[], int]) -> int:
-        """The answer to the call in the mail; launches the kernel if it does not run.
+        """Wait for the answer to the call in the mail, and launch the kernel if it does not run.
 
-        ``found`` is what ``wait`` (``host.loop_calls``) said of it so far.
+        ``found`` is the last result of ``wait`` (``host.loop_calls``) for this call.
 
         Raises
         ------
         DeviceFaultError
-            No answer, or blocks of the kernel lost each other.
+            No answer in time, or blocks of the kernel that waited for each other in vain.
         """
 
     def leave(self) -> None:
-        """End the kernel and wait for its end; the call at hand is either done by then or never."""
+        """End the kernel and wait until it has; a call in the mail is either done by then or never will be."""
 
 
 class Devices(Protocol):
-    """A network on one device or more.
+    """A network on one or more devices.
 
-    Two batches are under way at a time, on the buffers of set 0 and of set 1 in turn.
+    Up to two batches are in flight at a time; they alternate between buffer sets 0 and 1.
 
     Attributes
     ----------
     memory_bytes : int
-        Device memory that the network takes on all devices together.
+        Memory of the network on all devices together.
     plan : MemoryPlan
-        The buffers of a network on one device; refused where there are shards.
+        The buffers of a network on one device; an ``InputError`` if there are shards.
     host_bytes : int
-        Bytes of synapses that a device reads from host memory.
+        Bytes of synapses that devices read from host memory.
     path : str
-        The way that firings take between devices, in words.
+        How firings travel between devices, in words.
     choices : str
-        What was chosen when the layout was built, and why.
+        The layout chosen for sums, rows and delivery, and why, in words.
     max_delay : int
-        Rows of ``EngineState.pending``.
+        Longest delay in bursts: the rows of ``EngineState.pending``.
     power_clamped : bool
         Whether the amount of the power neuron is clamped in every burst.
     """
@@ -135,37 +135,37 @@ class Devices(Protocol):
     def tables(
         self, stimuli: Mapping[int, PackedStimulus], first: int, bursts: int, number: int
     ) -> tuple[StimulusTable, ...]:
-        """The stimulus of the next batch, a table for each shard: at most ``bursts`` bursts from ``first`` on."""
+        """One stimulus table per shard for the next batch: at most ``bursts`` bursts, from burst ``first`` on."""
 
     def submit(self, number: int, tables: tuple[StimulusTable, ...], keep: bool, burst: int) -> None:
-        """Queue a batch on set ``number``, after burst ``burst``; ``keep`` all its fired lists or only the last."""
+        """Queue a batch on set ``number`` after burst ``burst``; ``keep`` all fired lists, or only the last one."""
 
     def collect(self, number: int) -> BatchReport:
         """Wait for the batch of set ``number`` and read its report."""
 
     def due(self) -> bool:
-        """Whether ``restore`` would lay the network out in a better way, since it fires otherwise than expected."""
+        """Whether ``restore`` would choose a better layout, because more or fewer neurons fire than expected."""
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
-        """The log of a batch, ids ascending within each burst; ``counts`` (shards, bursts) are the firings in it."""
+        """The fired lists of a batch, ids ascending within a burst; ``counts`` (shards, bursts) are their lengths."""
 
     def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
-        """Whether ``step`` can run a burst with ``stimulus``; otherwise it is run as a batch of one burst."""
+        """Whether ``step`` can run a burst with ``stimulus``; if not, it has to be a batch of one burst."""
 
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
-        """Run one burst on set ``number``: its list and its candidates. No batch may be under way."""
+        """Run one burst on set ``number`` and return its fired list and candidate count. No batch may be in flight."""
 
     def loop_kernel(self) -> LoopKernel | None:
-        """What does the bursts of a closed loop without a launch for each; ``None`` where each has several kernels."""
+        """The resident kernel for closed loops; ``None`` if a burst of this network is several kernels."""
 
     def resume(self) -> None:
-        """Let batches run again after one that ended early for lack of room in its log."""
+        """Let batches run again after one that stopped early because its log was full."""
 
     def state(self, clamped: bool) -> list[StatePart]:
-        """The part of the state that each shard holds; ``clamped`` if a contribution was, as the host knows."""
+        """The state of each shard; ``clamped`` says whether the host knows of an input that was clamped."""
 
     def restore(self, state: EngineState) -> None:
-        """Write ``state``; packs again where it asks for other kernels or contributions."""
+        """Write ``state``; the network is packed again if the state needs other kernels or contributions."""
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""

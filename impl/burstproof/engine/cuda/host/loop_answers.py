@@ -1,6 +1,7 @@
-"""What fired, taken out of the replies of a closed loop (``kernels.replies``) line by line, in compiled code.
+"""Compiled code that waits for the replies of a closed loop (``kernels.replies``) and copies the fired list from them.
 
-How many units of a line count is not branched on: all are copied, and what is too much is written over by what follows.
+Replies are copied by whole lines, without a branch on how many units of a line are in use: the next copy overwrites the
+excess.
 """
 
 from __future__ import annotations
@@ -27,31 +28,33 @@ from burstproof.engine.cuda.kernels.mailbox import (
 )
 
 SPINS = 20_000
-"""How often an answer is looked for at a time, about a millisecond."""
+"""Polls before a wait gives up with ``LATE``, about a millisecond."""
 
 _UNITS = 1 << UNIT_BITS
+"""Units of a line."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def copy_unit(
     typing_context: Context, fired: types.Array, entry: types.Type, replies: types.Array, place: types.Type
 ) -> Intrinsic:
-    """``copy_unit(fired, entry, replies, place)``: the last three numbers of a unit; what follows them is undefined."""
+    """``copy_unit(fired, entry, replies, place)``: copy the last three numbers of a unit in one 16-byte store.
+
+    The fourth element stored is undefined.
+    """
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Any, arguments: Values) -> ir.Value:
-        kind, index = ir.VectorType(ir.IntType(32), 4), ir.VectorType(ir.IntType(32), 4)
-        into, out_of = (
-            builder.bitcast(
-                builder.gep(context.make_array(array)(context, builder, data).data, [at]), kind.as_pointer()
-            )
-            for array, data, at in (
-                (signature.args[0], arguments[0], arguments[1]),
-                (signature.args[2], arguments[2], arguments[3]),
-            )
-        )
-        unit = builder.load(out_of, align=8)
-        three = builder.shuffle_vector(unit, ir.Constant(kind, ir.Undefined), ir.Constant(index, [1, 2, 3, 3]))
-        builder.store(three, into, align=4)
+        vector = ir.VectorType(ir.IntType(32), 4)
+
+        def pointer(array: int) -> ir.Value:
+            """To the element of argument ``array`` that the argument after it names."""
+            data = context.make_array(signature.args[array])(context, builder, arguments[array]).data
+            return builder.bitcast(builder.gep(data, [arguments[array + 1]]), vector.as_pointer())
+
+        target, source = pointer(0), pointer(2)
+        unit = builder.load(source, align=8)
+        three = builder.shuffle_vector(unit, ir.Constant(vector, ir.Undefined), ir.Constant(vector, [1, 2, 3, 3]))
+        builder.store(three, target, align=4)
         return context.get_dummy_value()
 
     return types.void(fired, types.intp, replies, types.intp), generate
@@ -60,7 +63,7 @@ def copy_unit(
 def _make_take(first: int) -> Any:
     """``take(replies, place, number, units, fired, entry)``: copy a line from unit ``first`` on.
 
-    Returns whether all of its first ``units`` units, which may be more than a line has, were there.
+    It returns whether the first ``units`` units, or all if a line has fewer, carried ``number`` and so had arrived.
     """
     from numba import njit
 
@@ -72,8 +75,8 @@ def _make_take(first: int) -> Any:
     def take(replies, place, number, units, fired, entry):  # type: ignore[no-untyped-def]
         wrong = 0
         for unit in range(first, _UNITS):
-            counts = (unit - units) >> sign
-            wrong |= (atomic_load(replies, place + 2 * unit) ^ number) & counts
+            in_use = (unit - units) >> sign  # all bits set if unit < units, else 0
+            wrong |= (atomic_load(replies, place + 2 * unit) ^ number) & in_use
             copy_unit(fired, entry + 3 * unit, replies, place + 2 * unit)
         return wrong & low == 0
 
@@ -92,7 +95,7 @@ def make_wait() -> Callable[..., int]:
 
     @njit
     def missing(answers, replies, place, number):  # type: ignore[no-untyped-def]
-        """Wait for the unit at ``place``: 0, or why it is not there."""
+        """Wait for the unit at ``place``; 0, or the code (``loop_codes``) that says why it has not arrived."""
         for _ in range(SPINS):
             if atomic_load(replies, place) & low == number:
                 return 0
@@ -105,21 +108,21 @@ def make_wait() -> Callable[..., int]:
     def missing_in_line(answers, replies, place, number, units):  # type: ignore[no-untyped-def]
         """The same for the first ``units`` units of a line."""
         for unit in range(min(units, _UNITS)):
-            why = missing(answers, replies, place + 2 * unit, number)
-            if why != 0:
-                return why
+            code = missing(answers, replies, place + 2 * unit, number)
+            if code != 0:
+                return code
         return 0
 
     @njit(int64(int64[::1], int64[::1], int64, int64, uint32[::1]))
     def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
-        """Take the chunks' units one after another: each is whole if its first word says ``number``."""
+        """Copy the units of one chunk after another; a unit has arrived once its first word carries ``number``."""
         room, found, candidates, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, 0, False
         for chunk in range(chunks):
             place = chunk << line_bits
             if atomic_load(replies, place) & low != number:
-                why = missing(answers, replies, place, number)
-                if why != 0:
-                    return why
+                code = missing(answers, replies, place, number)
+                if code != 0:
+                    return code
             counts, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
             count, candidates = counts & COUNT_BITS, candidates + (counts >> CANDIDATES_SHIFT)
             units, entry = (count + 3) // 3, found - 1
@@ -130,15 +133,15 @@ def make_wait() -> Callable[..., int]:
                 return LONGER
             fired[found], fired[found + 1] = pair & low, pair >> shift
             while not take_first(replies, place, number, units, fired, entry):
-                why = missing_in_line(answers, replies, place, number, units)
-                if why != 0:
-                    return why
+                code = missing_in_line(answers, replies, place, number, units)
+                if code != 0:
+                    return code
             while units > _UNITS:
                 units, entry, place = units - _UNITS, entry + 3 * _UNITS, place + (chunks << line_bits)
                 while not take_further(replies, place, number, units, fired, entry):
-                    why = missing_in_line(answers, replies, place, number, units)
-                    if why != 0:
-                        return why
+                    code = missing_in_line(answers, replies, place, number, units)
+                    if code != 0:
+                        return code
             found += count
         return (candidates << FIRED_BITS) | (MANY if many else found)
 

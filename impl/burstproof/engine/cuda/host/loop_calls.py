@@ -1,6 +1,6 @@
-"""The host's side of a closed loop's calls, compiled: check and quantise the stimulus, ring, wait, take the list.
+"""Host side of a closed loop's call, compiled: check and quantise the stimulus, ring, wait, copy the fired list.
 
-Everything here works on memory that was made before the first call.
+*Ringing* is storing the call word, which the kernel polls. All memory is allocated before the first call.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from burstproof.engine.cuda.kernels.mailbox import (
 from burstproof.engine.packing import SCALE, WIDE, PackedStimulus, make_checks
 
 _ODD = np.iinfo(np.int64).min
+"""The sign bit, which marks the words of odd calls (``kernels.mailbox.BESIDE``)."""
 
 
 def write_nothing(mail: npt.NDArray[np.int64], number: int) -> None:
-    """Say that call ``number`` has no stimulus."""
+    """Mark the words beside call ``number``, which has no stimulus, as written."""
     mail[MAIL_HEAD : MAIL_HEAD + min(BESIDE, room_of(mail))] = _ODD if number & 1 else 0
 
 
 def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: int) -> None:
-    """Put a stimulus, which fits, into the mail for call ``number``."""
+    """Write a stimulus that fits into the mail, for call ``number``."""
     room, count = room_of(mail), len(stimulus.ids)
     amounts, rest, forced = (mail[MAIL_HEAD + part * room :] for part in range(3))
     if stimulus.amounts.dtype == np.int32:
@@ -44,18 +45,22 @@ def write_packed(mail: npt.NDArray[np.int64], stimulus: PackedStimulus, number: 
 
 
 def room_of(mail: npt.NDArray[np.int64]) -> int:
-    """How many amounts a call has room for, see ``kernels.mailbox.mail_length``."""
+    """Most amounts of a call; see ``kernels.mailbox.mail_length``."""
     return (len(mail) - MAIL_HEAD) // 3
 
 
 class LoopCalls(NamedTuple):
-    """Compiled functions, of arguments that are contiguous.
+    """Compiled functions; array arguments are contiguous.
 
-    ``post(addresses, ids, amounts, forced, number)`` puts a call into the mail, or returns ``False`` if its stimulus is
-    not one for the shortest way; ``addresses`` are what ``borrow(mail, limits, valid)`` returns. ``ring(mail, number,
-    amounts, forced)`` does so with a stimulus that lies in the mail already. ``wait(answers, replies, number, chunks,
-    fired)`` leaves what fired in ``fired`` and returns an answer, or what ``host.loop_codes`` has instead.
-    ``pick(fired, count, wanted, chosen)`` -> how many of the first ``count`` are wanted, which it copies.
+    - ``borrow(mail, limits, valid)`` -> the table of addresses that ``post`` takes.
+    - ``post(addresses, ids, amounts, forced, number)`` writes a stimulus into the mail and rings; ``False``, without
+      ringing, if the stimulus is not valid and ascending and has to be packed first.
+    - ``ring(mail, number, amounts, forced)`` rings for a stimulus already in the mail, with so many amounts and forced
+      firings.
+    - ``wait(answers, replies, number, chunks, fired)`` copies the fired list to ``fired`` and returns an answer, or a
+      negative code (``host.loop_codes``).
+    - ``pick(fired, count, wanted, chosen)`` copies the wanted ids among the first ``count`` to ``chosen`` and returns
+      their number.
     """
 
     borrow: Callable[..., npt.NDArray[np.int64]]
@@ -66,7 +71,7 @@ class LoopCalls(NamedTuple):
 
 
 def _make_write() -> Any:
-    """``write(mail, ids, amounts, forced, limits, valid, number)``, for any types."""
+    """Make ``write(mail, ids, amounts, forced, limits, valid, number)``."""
     from numba import njit
 
     checks = make_checks(njit)
@@ -74,7 +79,7 @@ def _make_write() -> Any:
 
     @njit
     def write(mail, ids, amounts, forced, limits, valid, number):  # type: ignore[no-untyped-def]
-        """Put an ascending, valid stimulus into the mail; ``False`` for any other."""
+        """Write an ascending, valid stimulus into the mail; ``False`` for any other."""
         room, count = (len(mail) - MAIL_HEAD) // 3, len(ids)
         most, scale = min(room, MOST_ENTRIES), limits[SCALE]
         if count != len(amounts) or count > most or len(forced) > most:
@@ -103,7 +108,7 @@ def _make_write() -> Any:
 
 @cache
 def loop_calls() -> LoopCalls:
-    """Compile them; for arguments of other types they raise ``TypeError``."""
+    """Compile the functions; they raise ``TypeError`` for arguments of other types."""
     from numba import boolean, float32, int64, njit, types, uint32, void
 
     from burstproof.engine.atomics import atomic_store

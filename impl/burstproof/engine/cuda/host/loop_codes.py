@@ -1,16 +1,16 @@
-"""What compiled code makes of the replies to a call of a closed loop: one number."""
+"""The result of waiting for a call of a closed loop, as one number."""
 
 from __future__ import annotations
 
 from burstproof.engine.cuda.kernels.mailbox import UNIT_BITS
 
 UNSUITED, LATE, NOT_RUNNING, LONGER = -1, -2, -3, -4
-"""Instead of an answer: the stimulus is not one for the shortest way, the answer is not there yet, the kernel ended
-before it saw the call, or the answer is longer than the list."""
+"""Codes instead of an answer: the stimulus must be packed first; no answer yet; the kernel ended before it saw the
+call; the answer is longer than the list."""
 
 FIRED_BITS = 32
-"""An answer: the number of firings in so many bits, above them that of the candidates."""
+"""An answer holds the number of firings in its low ``FIRED_BITS`` bits and the number of candidates above them."""
 MANY = (1 << FIRED_BITS) - 1
-"""Instead of a number of firings: more of them than there is room for in the replies."""
+"""In place of the number of firings: the replies have no room for so many."""
 SLACK = 3 << UNIT_BITS
-"""Elements that a list needs behind its last firing: it is written line by line."""
+"""Elements that a list needs beyond its last firing, because whole lines are copied."""

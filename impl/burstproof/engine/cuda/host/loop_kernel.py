@@ -1,4 +1,4 @@
-"""The kernel of a closed loop on its device: its mail, its launches, its end."""
+"""The resident kernel of closed loops on one device: its mail, its launches and its end."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.errors import DeviceFaultError
 
 _THREADS_PER_MULTIPROCESSOR = 1536
-"""Threads of the kernel on a multiprocessor at most: others find room beside it."""
+"""Most threads of the kernel on a multiprocessor; the rest is left to other kernels."""
 _PATIENCE_S = 2 * STUCK_NS / 1e9
+"""How long the host waits for an answer or the kernel's end; blocks that lose each other give up earlier."""
 
 
 class StayingKernel:
-    """See ``LoopKernel``: that of one device, which shares log and window with a batch set."""
+    """The ``LoopKernel`` of one device; it shares the log and the host window of ``batch``."""
 
     def __init__(
         self, runtime: DeviceRuntime, packed: Packed, buffers: Mapping[str, DeviceBuffer], batch: FusedBatch
@@ -87,12 +88,12 @@ class StayingKernel:
         self.answers[STATUS] = ENDED
 
     def _make_call(self, **given: object) -> Call:
-        """The launch of the kernel; ``given`` instead of what its arguments are otherwise."""
+        """The cooperative launch of the kernel, with the arguments in ``given`` replaced."""
         call = self._kernels.call("closed_loop", self._grid, self._threads, self._values.but(**given))
         return replace(call, cooperative=True)
 
     def show(self, potentials: bool) -> None:
-        """See ``LoopKernel.show``; room for potentials is made when they are first asked for."""
+        """See ``LoopKernel.show``; memory for potentials is allocated when they are first asked for."""
         if potentials and self._showing is None:
             words = 2 * len(self.replies)
             shown = self._runtime.mapped(BufferSpec("shown", 2 * words, np.dtype(np.uint32)))
@@ -102,12 +103,12 @@ class StayingKernel:
 
     @property
     def answered(self) -> int:
-        """Number of the call that was done last, as the kernel said when it ended."""
+        """Number of the last call done, as the kernel reported when it ended."""
         return int(self.answers[LAST]) >> NUMBER_SHIFT
 
     @property
     def fired(self) -> int:
-        """Neurons that fired in that call."""
+        """Number of neurons that fired in that call."""
         return int(self.answers[LAST]) & ((1 << NUMBER_SHIFT) - 1)
 
     def finish(self, found: int, wait: Callable[[], int]) -> int:
@@ -122,7 +123,7 @@ class StayingKernel:
         return found
 
     def _launch(self) -> None:
-        """Queue the kernel: it begins with the call that waits."""
+        """Queue the kernel; it starts with the call in the mail."""
         self._check()
         make_current(self._runtime)
         self._batch.lend()
@@ -144,6 +145,7 @@ class StayingKernel:
             self.answers[STATUS] = ENDED
 
     def _check(self) -> None:
+        """Raise if blocks of the last launch waited for each other in vain."""
         if self.answers[STATUS] == STUCK:
             raise self._lost("blocks of a closed loop waited for each other in vain")
 
