@@ -1,4 +1,4 @@
-"""What features hold on the device: first contents, and their exchange with the canonical state."""
+"""Device buffers of features: their initial contents, and their conversion from and to the canonical state."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from burstproof.engine.stimulus import FORCED_POTENTIAL
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Read = Callable[[str], Array]
-"""Reads a buffer of the device, whole."""
+"""Reads a whole device buffer by name."""
 
 LEVELS = ("thresholds", "leak_coefficients", "excitabilities")
-"""Parameters that features change."""
+"""Parameters that features change, by column name."""
 _ONE = np.float32(1)
 
 
 def first_contents(packed: Packed) -> Contents:
-    """Buffers of features before the first burst; empty without features."""
+    """Initial contents of the feature buffers; nothing without features."""
     plan, key, neurons = packed.feature_plan, packed.variant.extras, packed.network.neurons
     if plan is None:
         return
@@ -51,17 +51,17 @@ def first_contents(packed: Packed) -> Contents:
 
 
 def kept_potentials(packed: Packed, potentials: Floats) -> Floats:
-    """``potentials`` as they are between bursts: within 0...255 under the precision ``feagi-int8``."""
+    """``potentials`` as stored between bursts; precision ``feagi-int8`` clamps those of loaded neurons to 0...255."""
     if not packed.network.features.clamp_potentials:
         return potentials
     assert packed.feature_plan is not None
-    kept, loaded = clamped(potentials), packed.feature_plan.loaded
-    kept[loaded:] = potentials[loaded:]
-    return kept
+    stored, loaded = clamped(potentials), packed.feature_plan.loaded
+    stored[loaded:] = potentials[loaded:]
+    return stored
 
 
 class FeatureRecord:
-    """Features of one network on its device, and what of their state the host keeps."""
+    """The features of a network on its device, with the part of their state that the host keeps."""
 
     def __init__(self, packed: Packed) -> None:
         self._packed = packed
@@ -70,14 +70,14 @@ class FeatureRecord:
         self._since_load, self._loaded_at = 0, packed.network.burst_count
 
     def adopt(self, place: int, model: int) -> None:
-        """The neuron at ``place`` has the base parameters that ``model`` was loaded with."""
+        """Give the neuron at ``place`` the base parameters that neuron ``model`` was loaded with."""
         columns = {name: np.array(getattr(self._base, name)) for name in LEVELS}
         for name, column in columns.items():
             column[place] = getattr(self._loaded, name)[model]
         self._base = replace(self._base, **columns)
 
     def capture(self, read: Read, burst: int, psps: Floats) -> FeatureState | None:
-        """The part of the state after ``burst``; ``psps`` are those of the rows that ``StatePart`` names."""
+        """The feature state after ``burst``; ``psps`` belong to the synapse rows that ``StatePart`` names."""
         plan, key, count = self._packed.feature_plan, self._packed.variant.extras, self._packed.sizes.neurons
         if plan is None or not self._packed.network.features:
             return None
@@ -105,20 +105,20 @@ class FeatureRecord:
         )
 
     def _in_force(
-        self, plan: FeaturePlan, read: Read, burst: int, g: Floats, signals: Floats, since_load: bool
+        self, plan: FeaturePlan, read: Read, burst: int, leaks: Floats, signals: Floats, since_load: bool
     ) -> tuple[Floats, Floats, Floats]:
-        """Thresholds, leaks and excitabilities of the burst after ``burst``, by the rules of ``kernels.features``."""
+        """Thresholds, leaks and excitabilities in force in the burst after ``burst`` (rules: ``kernels.features``)."""
         key, tables, regulated = self._packed.variant.extras, plan.tables, np.zeros(plan.sizes.classes, np.bool_)
         if key.homeostats:
             phases = read("class_phases").reshape(2, -1)[(burst + 1) & 1]
             regulated = tables.areas.homeostatic & ((phases >> np.uint64(63)) != 0)
         factors = factors_of(tables.modulators, signals) if key.area_modulators and since_load else None
         return levels_in_force(
-            self._base, tables, g, regulated, factors, clamps=self._packed.network.features.clamp_potentials
+            self._base, tables, leaks, regulated, factors, clamps=self._packed.network.features.clamp_potentials
         )
 
     def restored(self, state: FeatureState, burst: int) -> Contents:
-        """Buffers that go on from ``state`` after ``burst``."""
+        """Buffer contents that continue from ``state`` after ``burst``."""
         packed, plan = self._packed, self._packed.feature_plan
         if plan is None:
             return
@@ -135,9 +135,9 @@ class FeatureRecord:
             yield "psps", state.postsynaptic_potentials[packed.layout.computed.rows]
 
     def _regulated(self, plan: FeaturePlan, state: FeatureState) -> npt.NDArray[np.bool_]:
-        """Classes whose leaks their homeostats have replaced, as the leaks in force tell."""
-        raw = state.leak_coefficients != state.homeostat_leaks
-        differing = np.zeros(plan.sizes.classes, np.bool_)
-        differing[plan.tables.classes[raw]] = True
-        found: npt.NDArray[np.bool_] = plan.tables.areas.homeostatic & ~differing
-        return found
+        """Classes whose homeostats have replaced the leaks: all leaks in force are the homeostat's."""
+        differs = state.leak_coefficients != state.homeostat_leaks
+        own_leaks = np.zeros(plan.sizes.classes, np.bool_)
+        own_leaks[plan.tables.classes[differs]] = True
+        regulated: npt.NDArray[np.bool_] = plan.tables.areas.homeostatic & ~own_leaks
+        return regulated

@@ -1,4 +1,4 @@
-"""A batch of fused bursts: begun and answered through host memory that the device reaches, so nothing is copied."""
+"""Batches of fused bursts. Batch length and report pass through mapped host memory, so neither needs a copy."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.state import Stimulus
 
 _STIMULUS_BLOCK = 256
-_SPAN = 8192
-_CHUNKS_AT_ONCE = 4
-"""Chunks whose rows a block puts off together, with a calendar in tiles."""
+_GATHER_SPAN = 8192
+"""Neurons whose firings a block gathers at a time (``kernels.gather``)."""
+_CHUNKS_PER_BLOCK = 4
+"""With a calendar in tiles: chunks per block, whose contributions it puts into the calendar together."""
 
 
 class BatchKind(NamedTuple):
-    """What a captured batch is made for: its length, whether it has stimulus, whether all fired lists are kept.
+    """The kind of a batch, one CUDA graph each: its length, whether it has stimulus, whether it keeps all fired lists.
 
-    ``fresh``: one burst while no other batch is under way: no kernel begins it, and its stimulus lies on the host.
+    ``fresh``: one burst while no batch is in flight; it needs no ``begin`` kernel and reads its stimulus from the host.
     """
 
     length: int
@@ -42,14 +43,14 @@ class BatchKind(NamedTuple):
 
     @property
     def mode(self) -> int:
-        """How its bursts are steered."""
+        """How the kernels steer the bursts (``kernels.control``)."""
         if self.fresh:
             return FRESH
         return LISTS if self.keep else COUNTS
 
 
 class FusedLaunches:
-    """Makes the calls of batches of fused bursts."""
+    """Makes and queues the kernel launches of batches of fused bursts."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed) -> None:
         from burstproof.engine.cuda.kernels.catalogue import catalogue
@@ -63,7 +64,7 @@ class FusedLaunches:
         self._numbers = numbers_of(packed)
 
     def queue(self, calls: FusedCalls, kind: BatchKind, stream: DeviceStream) -> None:
-        """Queue a batch; allocates and synchronises nothing, so it can be captured."""
+        """Queue a batch; capturable, since it neither allocates nor synchronises."""
         for call in self._batch(calls, kind):
             call.queue(stream)
 
@@ -90,27 +91,27 @@ class FusedLaunches:
         window: HostWindow,
         sizes: BatchSizes,
     ) -> FusedCalls:
-        """The calls of batch set ``number`` over ``buffers``; ``head`` (1,) takes the bursts to do."""
+        """The calls of batch set ``number`` over ``buffers``; ``head`` (1,) holds the number of bursts to do."""
         from burstproof.engine.cuda.kernels.gather import GATHER_THREADS
 
         kernels, variant, neurons = self._kernels, self._packed.variant, self._packed.sizes.neurons
         given = {**self._numbers, **window.given, "capacity": sizes.log, "chunks": self._chunks, "head": head}
         values = Values(kernels.runtime, buffers, number, given)
         threads, overlapped = self._shape.threads, variant.overlapped
-        gathering = max(1, min(-(-neurons // _SPAN), 8 * kernels.full_grid(threads)))
+        gather_blocks = max(1, min(-(-neurons // _GATHER_SPAN), 8 * kernels.full_grid(threads)))
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
             stimulate_from_host=self._stimulate(values.but(**window.table), window.readers),
             burst=self._burst(values),
-            gather=kernels.call("gather", gathering, GATHER_THREADS, values, overlapped),
+            gather=kernels.call("gather", gather_blocks, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
             following=tuple(self._following(values)),
             ending=(kernels.modulate(values, overlapped),) if variant.makes_factors else (),
         )
 
     def _following(self, values: Values) -> Iterator[Call]:
-        """What every burst ends with."""
+        """The kernels that follow every burst."""
         kernels, variant = self._kernels, self._packed.variant
         if variant.queues:
             yield kernels.enqueue(values, variant.queues, variant.overlapped)
@@ -120,36 +121,41 @@ class FusedLaunches:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
-        """A block for each chunk or some, one for the books, and helpers; or as many owners as there is room for."""
+        """The burst kernel.
+
+        With queues: as many owner blocks as the device holds. Otherwise one block to steer, a block for each chunk or
+        few chunks, and blocks that send long rows.
+        """
         variant, threads = self._packed.variant, self._shape.threads
-        queues, overlapped = variant.queues, variant.overlapped
-        if queues is None:
-            blocks = 1 + -(-self._chunks // (_CHUNKS_AT_ONCE if variant.calendar_tiles > 1 else 1))
-            if variant.long_rows:
-                per_multiprocessor = max(1, helping_threads(self._packed.sizes.neurons) // threads)
-                blocks += self._kernels.runtime.multiprocessors * per_multiprocessor
-            return self._kernels.call("burst", blocks, threads, values, overlapped)
-        return self._kernels.own(values, queues, threads, overlapped)
+        if variant.queues is not None:
+            return self._kernels.own(values, variant.queues, threads, variant.overlapped)
+        chunks_per_block = _CHUNKS_PER_BLOCK if variant.calendar_tiles > 1 else 1
+        blocks = 1 + -(-self._chunks // chunks_per_block)
+        if variant.long_rows:
+            per_multiprocessor = max(1, helping_threads(self._packed.sizes.neurons) // threads)
+            blocks += self._kernels.runtime.multiprocessors * per_multiprocessor
+        return self._kernels.call("burst", blocks, threads, values, variant.overlapped)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
-        """Put every row into the order that tiles or delays need; does nothing without either."""
+        """Sort the entries of every row for tiles or delays; does nothing without either."""
         given = {**self._numbers, "sources": self._packed.sizes.neurons}
         self._kernels.sort_rows(Values(self._kernels.runtime, buffers, 0, given), stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
-        """Have what arrives ``ahead`` bursts after the next one added to the slot."""
+        """Add to the slot what arrives ``ahead`` bursts after the next one, and wait for it."""
         values = Values(self._kernels.runtime, buffers, 0, self._numbers)
         self._kernels.recall(values, ahead).queue(stream)
         stream.synchronize()
 
-    def _stimulate(self, values: Values, most: int) -> Call:
-        blocks = min(-(-most // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))
+    def _stimulate(self, values: Values, ids: int) -> Call:
+        """The stimulus kernel with a thread for each of ``ids`` ids, as far as the device holds them at once."""
+        blocks = min(-(-ids // _STIMULUS_BLOCK), self._kernels.full_grid(self._shape.threads))
         return self._kernels.call("stimulate", max(1, blocks), _STIMULUS_BLOCK, values)
 
 
 @dataclass(frozen=True, eq=False)
 class FusedCalls:
-    """The calls of a batch set; ``tiles`` follow each gathering, ``following`` every burst, ``ending`` the last."""
+    """The calls of a batch set: ``tiles`` after each gather, ``following`` after each burst, ``ending`` at the end."""
 
     begin: Call
     stimulate: Call
@@ -197,13 +203,13 @@ class FusedBatch:
         return self._buffers[f"{name}.{self._number}"]
 
     def warm(self) -> None:
-        """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
+        """Launch every kernel once, in a batch of 0 bursts: kernels must not be loaded during a capture."""
         self._head.array[0] = 0
         self._launches.queue(self._calls, BatchKind(2, True, True), self._streams.burst)
         self._streams.burst.synchronize()
 
     def submit(self, table: StimulusTable, keep: bool) -> None:
-        """Queue a batch over ``table``; ``keep`` all its fired lists or only the last. Returns at once."""
+        """Queue a batch with the stimulus of ``table``; ``keep`` all fired lists, or only the last. Returns at once."""
         self._prepare_capacity(table)
         if not table.empty:
             for name, values in table_columns(table).items():
@@ -217,20 +223,20 @@ class FusedBatch:
 
     @property
     def stream(self) -> DeviceStream:
-        """The stream of its bursts."""
+        """The stream of the bursts."""
         return self._streams.burst
 
     def lend(self) -> HostWindow:
-        """Its host memory, for another kernel that leaves the ids of a burst's list there, and the list in the log."""
+        """The host window, lent to another kernel, which writes a burst's ids there and its fired list to the log."""
         self._shown = False
         return self._window
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
-        """Whether ``step`` can take it: no more ids than its host memory has room for."""
+        """Whether ``step`` can take ``stimulus``: its ids fit into the host window."""
         return self._window.holds(stimulus)
 
     def _prepare_capacity(self, table: StimulusTable) -> None:
-        """Grow the stimulus buffers to hold ``table``; only a single burst can be larger than they are."""
+        """Grow the stimulus buffers to hold ``table``. Only a table of one burst can exceed them."""
         needed = max(len(table.ids), len(table.forced))
         if needed <= self.sizes.stimulus:
             return
@@ -252,9 +258,9 @@ class FusedBatch:
         graph.launch(self._streams.burst)
 
     def step(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
-        """Run one burst, while no other batch is under way: its list and its candidates.
+        """Run one burst while no batch is in flight; return its fired list and candidate count.
 
-        The device reads the stimulus from the host.
+        The device reads the stimulus from the host window.
         """
         if stimulus is not None:
             self._window.put(stimulus)
@@ -271,7 +277,7 @@ class FusedBatch:
         return report_of(self._window.answer)
 
     def fired(self, count: int) -> FiredList:
-        """The first ``count`` entries of the log: ids and potentials, ascending within each burst."""
+        """Ids and potentials of the first ``count`` entries of the log; ids ascend within each burst."""
         if self._shown and count <= self._window.size:
             return self._window.fired(count)
         return self._staging.fired(count, self._own, self._runtime, self._streams.download)

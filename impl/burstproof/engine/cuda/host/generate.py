@@ -1,4 +1,4 @@
-"""Synthetic networks generated on the devices: no table of synapses ever exists on the host (BE-3)."""
+"""Synthetic networks generated on the devices; the host never holds a synapse table (BE-3)."""
 
 from __future__ import annotations
 
@@ -42,35 +42,35 @@ from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.synthetic.build import SyntheticSpec, synthesize
 
 BLOCK = 256
-"""Threads of a kernel that draws synapses."""
+"""Threads of a block in kernels that draw synapses."""
 
-_WAVES = 16
+_BLOCKS_PER_MULTIPROCESSOR = 16
 
 
 @dataclass(frozen=True)
 class _Survey(ContributionSurvey):
-    """What the fixed-point scale and the layout follow from, over all synapses; ``largest_input`` is exact."""
+    """Extremes over all synapses that determine fixed-point scale and layout; ``largest_input`` is exact."""
 
     longest_delay: int
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """The neurons of one device, and what the survey found of the synapses onto them.
+    """The neurons of one device, and the survey of their incoming synapses.
 
     Attributes
     ----------
     runtime : DeviceRuntime
     strategy : str or None
-        How the neurons were split; ``None`` where the device has all.
+        How neurons are split over shards; ``None`` if the device has all of them.
     ids : SpacedIds
     count : int
-        Number of its neurons n.
+        Number of neurons.
     row_counts : DeviceBuffer
-        Entries of each row, (N,) uint32, until the rows are filled; one element that is not used without a strategy.
+        Entries of each row, (N,) uint32; without a strategy one unused element.
     survey : _Survey
     lengths : int64 (fan + 1,)
-        Rows of 0, 1, ... entries.
+        Number of rows with 0, 1, ... entries.
     """
 
     runtime: DeviceRuntime
@@ -83,29 +83,29 @@ class _Part:
 
     @property
     def entries(self) -> int:
-        """Synapses onto its neurons."""
+        """Number of synapses that end in the neurons."""
         return int(self.lengths @ np.arange(len(self.lengths)))
 
 
 def pack_spec(
     spec: SyntheticSpec, options: EngineOptions, runtimes: Sequence[DeviceRuntime], strategy: str | None
 ) -> tuple[Network, tuple[PackedShard, ...], Fill]:
-    """The network of ``spec`` without its synapses, its shards, and what fills the devices with them.
+    """The network of ``spec`` without synapses, its shards, and the function that fills their buffers.
 
     Parameters
     ----------
     runtimes : sequence of DeviceRuntime
         The device of each shard.
     strategy : str or None
-        How the neurons are split; ``None`` for a whole network on its only device.
+        How neurons are split over shards; ``None`` for a whole network on one device.
 
     Raises
     ------
     NetworkError
-        A connectivity whose rows differ in length; laws that the profile refuses; sums that float64 cannot add exactly
-        in any order, or contributions that would be clamped.
+        A connectivity whose rows differ in length; laws that the profile refuses; sums that are not exact in float64
+        whatever the order; contributions that would be clamped.
     InputError
-        A strategy whose shards no device can tell from a formula.
+        A strategy whose ids follow from no formula.
     """
     _check_laws(spec, options)
     parts = _surveyed(spec, runtimes, strategy)
@@ -113,18 +113,18 @@ def pack_spec(
     _refuse_inexact(spec, survey.largest_input)
     network = synthesize(replace(spec, synapses_per_neuron=0))
     point = static_fixed_point(survey, network.power_amount, options)
-    packed: dict[object, Packed] = {}
+    packed: dict[int, Packed] = {}
     shards = []
     for number, part in enumerate(parts):
-        alike = part.count if spec.alike else number  # shards of equally many neurons, if all neurons are alike
-        if alike not in packed:
-            packed[alike] = _neurons(spec, network, options, point, survey, part)
-        shards.append(_with_synapses(spec, packed[alike], part, number))
+        key = part.count if spec.alike else number  # if all neurons are alike, shards of one size are packed once
+        if key not in packed:
+            packed[key] = _neurons(spec, network, options, point, survey, part)
+        shards.append(_with_synapses(spec, packed[key], part, number))
     return network, tuple(shards), partial(_fill, spec, parts)
 
 
 def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
-    """Let the extreme values of the laws be judged as a network of two synapses."""
+    """Check the laws' extreme values, as a network of two synapses."""
     weights = spec.weights if isinstance(spec.weights, tuple) else (spec.weights, spec.weights)
     delays = spec.delays if isinstance(spec.delays, tuple) else (spec.delays, spec.delays)
     psp = spec.postsynaptic_potential
@@ -133,7 +133,7 @@ def _check_laws(spec: SyntheticSpec, options: EngineOptions) -> None:
 
 
 def _spaced(neurons: int, shards: int, strategy: str | None) -> list[tuple[SpacedIds, int]]:
-    """Ids and their number of each shard, as ``make_partition`` splits them."""
+    """Ids of each shard and their number, split as by ``make_partition``."""
     if strategy in (None, "contiguous"):
         bounds = [part * neurons // shards for part in range(shards + 1)]
         return [(SpacedIds(low, 1), high - low) for low, high in pairwise(bounds)]
@@ -149,16 +149,16 @@ def _spaced(neurons: int, shards: int, strategy: str | None) -> list[tuple[Space
 
 
 def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: str | None) -> list[_Part]:
-    """Go through all synapses on every device, all at once."""
+    """Survey all synapses, on all devices concurrently."""
     from burstproof.engine.cuda.kernels.generate import SUMMARY_LENGTH, survey_kernel
 
-    varied, kernel = isinstance(spec.weights, tuple), survey_kernel(spec, strategy)
+    weights_vary, kernel = isinstance(spec.weights, tuple), survey_kernel(spec, strategy)
     started = []
     for runtime, (ids, count) in zip(runtimes, _spaced(spec.neurons, len(runtimes), strategy), strict=True):
         make_current(runtime)
         specs = (
             BufferSpec("degrees", max(count, 1), np.dtype(np.uint32)),
-            BufferSpec("totals", max(count, 1) if varied else 1, np.dtype(np.float64)),
+            BufferSpec("totals", max(count, 1) if weights_vary else 1, np.dtype(np.float64)),
             BufferSpec("summary", SUMMARY_LENGTH, np.dtype(np.int64)),
         )
         rows = spec.neurons if strategy is not None else 1
@@ -173,27 +173,28 @@ def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: 
         make_current(runtime)
         stream.synchronize()
         lengths = _lengths(spec, runtime, row_counts, strategy)
-        parts.append(_Part(runtime, strategy, ids, count, row_counts, _found(spec, runtime, buffers), lengths))
+        parts.append(_Part(runtime, strategy, ids, count, row_counts, _survey_of(spec, runtime, buffers), lengths))
     return parts
 
 
 def _drawn(spec: SyntheticSpec, ids: SpacedIds, count: int) -> dict[str, Any]:
-    """What is drawn and what of it is kept, by the names of the kernels' fields."""
+    """Kernel arguments by field name: the synapses to draw, and the ids whose synapses are kept."""
     drawn = {"sources": spec.neurons, "fan": spec.synapses_per_neuron}
     return drawn | {"first": ids.first, "step": ids.step, "number": count}
 
 
 def _grid(runtime: DeviceRuntime) -> int:
-    """Blocks of a kernel that draws synapses."""
-    return _WAVES * runtime.multiprocessors
+    """Grid of a kernel that draws synapses."""
+    return _BLOCKS_PER_MULTIPROCESSOR * runtime.multiprocessors
 
 
 def _contents(runtime: DeviceRuntime, buffer: DeviceBuffer) -> Any:
-    """``buffer`` as an array that can be reduced where it lies."""
+    """``buffer`` as a CuPy array, which reduces on the device, or as a NumPy array in the simulator."""
     return buffer.array.copy_to_host() if runtime.simulated else buffer.array
 
 
-def _found(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, DeviceBuffer]) -> _Survey:
+def _survey_of(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, DeviceBuffer]) -> _Survey:
+    """The survey that the kernel left in ``buffers``."""
     from burstproof.engine.cuda.kernels.generate import DELAY, DIGITS
 
     summary = _contents(runtime, buffers["summary"])
@@ -207,7 +208,7 @@ def _found(spec: SyntheticSpec, runtime: DeviceRuntime, buffers: dict[str, Devic
 def _lengths(
     spec: SyntheticSpec, runtime: DeviceRuntime, row_counts: DeviceBuffer, strategy: str | None
 ) -> npt.NDArray[np.int64]:
-    """Rows of 0, 1, ... entries."""
+    """Number of rows with 0, 1, ... entries."""
     longest = spec.synapses_per_neuron
     if strategy is None:
         return np.bincount([longest], [spec.neurons]).astype(np.int64)
@@ -215,24 +216,24 @@ def _lengths(
         return np.bincount(_contents(runtime, row_counts), minlength=longest + 1).astype(np.int64)
     import cupy
 
-    found: npt.NDArray[np.int64] = cupy.asnumpy(cupy.bincount(row_counts.array, minlength=longest + 1))
+    lengths: npt.NDArray[np.int64] = cupy.asnumpy(cupy.bincount(row_counts.array, minlength=longest + 1))
     cupy.get_default_memory_pool().free_all_blocks()
-    return found.astype(np.int64)
+    return lengths.astype(np.int64)
 
 
 def _contribution(spec: SyntheticSpec, end: int) -> float:
-    """Contribution of the smallest (0) or largest (1) weight, a float32 product."""
+    """Contribution of the smallest (``end`` 0) or largest (1) weight, a float32 product."""
     weight = spec.weights[end] if isinstance(spec.weights, tuple) else spec.weights
     return float(np.float32(weight) * np.float32(spec.postsynaptic_potential))
 
 
 def _extremes(spec: SyntheticSpec, point: FixedPoint) -> tuple[npt.NDArray[np.int64], bool]:
-    """The contributions of the smallest and the largest weight in units of 2^-k, and whether one was clamped."""
+    """Contributions of the smallest and largest weight, in units of 2^-k, and whether one was clamped."""
     return point.quantise(np.array([_contribution(spec, 0), _contribution(spec, 1)], np.float32))
 
 
 def _palette(spec: SyntheticSpec, point: FixedPoint) -> npt.NDArray[np.int64]:
-    """The contributions of all weights in units of 2^-k, then those of inhibitory sources; none where too many."""
+    """Contributions of all weights in units of 2^-k, then their negatives for inhibition; empty if too many."""
     if not isinstance(spec.weights, tuple) or 2 * (spec.weights[1] - spec.weights[0] + 1) > LARGEST_PALETTE:
         return np.empty(0, np.int64)
     weights = np.arange(spec.weights[0], spec.weights[1] + 1).astype(np.float32)
@@ -241,7 +242,7 @@ def _palette(spec: SyntheticSpec, point: FixedPoint) -> npt.NDArray[np.int64]:
 
 
 def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
-    """Refuse sums of varied contributions beyond 53 bits: their float64 total would depend on the order."""
+    """Refuse sums of varied contributions beyond 53 bits: a float64 total would depend on the order of addition."""
     psp = float(np.float32(spec.postsynaptic_potential))
     if not isinstance(spec.weights, tuple) or psp == 0:
         return
@@ -259,7 +260,7 @@ def _refuse_inexact(spec: SyntheticSpec, largest: float) -> None:
 def _neurons(
     spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey, part: _Part
 ) -> Packed:
-    """The neurons of ``part``, packed for rows that do not exist yet."""
+    """The neurons of ``part``, packed without rows."""
     ids = part.ids.first + part.ids.step * np.arange(part.count, dtype=np.uint32)
     own = network if part.count == spec.neurons else neurons_only(network, ids.astype(np.uint32))
     layout = _layout(spec, own, options, point, survey)
@@ -271,7 +272,7 @@ def _neurons(
 def _layout(
     spec: SyntheticSpec, network: Network, options: EngineOptions, point: FixedPoint, survey: _Survey
 ) -> Layout:
-    """The layout without synapses; its static contributions have the dtype that those of ``spec`` need."""
+    """A layout without synapses whose static contributions have the dtype that ``spec`` needs."""
     units, clamped = _extremes(spec, point)
     if clamped:
         raise NetworkError(
@@ -282,8 +283,8 @@ def _layout(
         )
     layout = build_layout(network, options, point)
     cancels = spec.synapses_per_neuron > 0 and (spec.inhibitory_fraction > 0 or int(units[0]) <= 0)
-    kind = next(kind for kind in (np.int16, np.int32, np.int64) if int(units[1]) <= np.iinfo(kind).max)
-    static = replace(layout.static, contributions=np.empty(0, kind))
+    dtype = next(dtype for dtype in (np.int16, np.int32, np.int64) if int(units[1]) <= np.iinfo(dtype).max)
+    static = replace(layout.static, contributions=np.empty(0, dtype))
     return replace(
         layout,
         max_delay=survey.longest_delay,
@@ -312,18 +313,18 @@ def _with_synapses(spec: SyntheticSpec, neurons: Packed, part: _Part, number: in
 
 
 def _delays(spec: SyntheticSpec) -> int:
-    """How many different delays may be drawn."""
+    """Number of distinct delays that may be drawn."""
     return spec.delays[1] - spec.delays[0] + 1 if isinstance(spec.delays, tuple) else 1
 
 
 def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, device: DeviceState) -> None:
-    """Write the neurons, then have the device write its rows."""
+    """Upload the neurons, then generate the rows on the device."""
     from burstproof.engine.cuda.kernels.generate import fill_kernel
     from burstproof.engine.cuda.kernels.padded import fill_padded_kernel
 
     part, words = parts[shard.number], shard.shard.row_words
     runtime, strategy = part.runtime, part.strategy
-    # Rows are written entry by entry, wherever they lie; only bursts read them in words.
+    # The fill kernel writes single entries, in device or host memory; only bursts read rows in words.
     variant = replace(shard.packed.variant, streamed=False)
     upload_neurons(shard.packed, device)
     if variant.palette:
@@ -347,7 +348,7 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
 
 
 def _scan(runtime: DeviceRuntime, counts: DeviceBuffer, offsets: DeviceBuffer) -> None:
-    """Offsets of rows with these numbers of entries; the first is 0 already."""
+    """Write the prefix sums of ``counts`` to ``offsets``, whose first element is already 0."""
     if runtime.simulated:
         host = np.zeros(offsets.spec.count, offsets.spec.dtype)
         np.cumsum(_contents(runtime, counts), out=host[1:])

@@ -1,7 +1,7 @@
-"""The room for neurons and synapses that appear: an engine over the network with room, on one device or over shards.
+"""The device side of a growing network: an engine for the network with room for more neurons and synapses.
 
-Of a burst goes up what changed, in records that the device reads from host memory; what fired and the signals come
-back together. On one device the host waits once.
+The engine is on one device or over shards. In a burst, changes go up in records that the device reads from host memory;
+the fired list and the signals come back together, so on one device the host waits once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from burstproof.network.model import Network
 
 
 class RoomyEngine(Protocol):
-    """An engine over the network with room."""
+    """An engine for a network with room."""
 
     @property
     def devices(self) -> Devices:
@@ -32,11 +32,11 @@ class RoomyEngine(Protocol):
         ...
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
-        """Run one burst, with more queued ``behind`` it: what fired, and the candidates."""
+        """Run one burst and queue ``behind`` after it; return the fired list and the candidate count."""
         ...
 
     def staying_loop(self) -> StayingLoop | None:
-        """A closed loop whose kernel stays on the device, if its bursts can be turns of one."""
+        """A closed loop with a resident kernel; ``None`` if a burst of the network is several kernels."""
         ...
 
     def state(self) -> EngineState:
@@ -48,17 +48,17 @@ class RoomyEngine(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back the devices' memory."""
+        """Free the devices' memory."""
         ...
 
 
 E = TypeVar("E", bound=RoomyEngine)
 Hold = Callable[[Network, int], E]
-"""An engine over the network with room, of whose added neurons so many at a time stay together."""
+"""Makes an engine for a network with room; this many consecutive added neurons share a shard."""
 
 
 class Room(Generic[E]):
-    """See ``sharded.growing.Held``: an engine, another one whenever the network is laid out anew."""
+    """See ``sharded.growing.Held``: holds an engine, and replaces it whenever the network is laid out again."""
 
     def __init__(self, hold: Hold[E]) -> None:
         self._hold = hold
@@ -66,7 +66,7 @@ class Room(Generic[E]):
 
     @property
     def engine(self) -> E:
-        """The engine, once the network was laid out."""
+        """The present engine; there is one once the network was laid out."""
         assert self._engine is not None
         return self._engine
 
@@ -94,26 +94,26 @@ class Room(Generic[E]):
         return Fired(*fired, candidates)
 
     def give(self, stimulus: PackedStimulus | None, shows: bool) -> bool:
-        """Begin a burst in a kernel that stays on the device; ``False`` where it has to be a batch.
+        """Start a burst in the resident kernel; ``False`` if it has to be a batch.
 
-        ``shows``: whether potentials will be asked for, too; the same from one ``leave`` to the next.
+        ``shows``: whether ``potentials`` will be called; constant from one ``leave`` to the next.
         """
         if self._loop is None:
             self._loop = self.engine.staying_loop()
         return self._loop is not None and self._loop.give(stimulus, shows)
 
     def hear(self) -> tuple[npt.NDArray[np.uint32], int]:
-        """What fired in the burst that was given, ids ascending, and how many were candidates."""
+        """Wait for the started burst: ids that fired, ascending, and the number of candidates."""
         assert self._loop is not None
         return self._loop.take(), self._loop.candidates
 
     def potentials(self) -> npt.NDArray[np.float32]:
-        """Potentials of what was heard last, also when the next burst is given."""
+        """Potentials of the ids that ``hear`` returned last, even if the next burst was started since."""
         assert self._loop is not None
         return self._loop.potentials()
 
     def leave(self) -> None:
-        """End the kernel that stays, if there is one."""
+        """End the resident kernel, if it runs."""
         if self._loop is not None:
             self._loop.pause()
 
@@ -150,6 +150,6 @@ class Room(Generic[E]):
         return self.engine.state()
 
     def take(self, state: EngineState) -> None:
-        """See ``Held.take``: other kernels may be on the devices then."""
+        """See ``Held.take``. The network may have been packed again, with other buffers."""
         self.engine.take(state)
         self._appear()
