@@ -1,1 +1,1 @@
-"""One CUDA device: memory, streams, events and graphs, on CuPy or on numba's simulator."""
+"""One CUDA device: memory, streams, events and graphs, through CuPy or in numba's simulator."""

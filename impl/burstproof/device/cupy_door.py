@@ -1,4 +1,4 @@
-"""CuPy, or the package's own error that it is not installed."""
+"""Access to CuPy, with the package's own error if it is not installed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cupy_or_error() -> ModuleType:
 
 
 def device_count() -> int:
-    """Number of CUDA devices that CuPy can use here; 0 without CuPy or a driver."""
+    """Number of CUDA devices that CuPy can use; 0 without CuPy or without a driver."""
     try:
         import cupy
     except ImportError:
@@ -43,7 +43,7 @@ def device_count() -> int:
 
 
 def device_refused(device_id: int, error: Exception) -> BackendUnavailableError:
-    """The error for a device that CUDA does not give."""
+    """The error for a device that CUDA does not open."""
     return BackendUnavailableError(
         f"the device does not answer: {error}",
         where=f"device {device_id}",

@@ -1,4 +1,4 @@
-"""The runtime seam on a real GPU: memory, streams, events and graphs of CuPy, kernels of numba-cuda."""
+"""``DeviceRuntime`` on a GPU: memory, streams, events and graphs of CuPy; kernels compiled by numba-cuda."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _PORTABLE, _MAPPED = 1, 2
 """Flags of cudaHostAlloc."""
 _SUCCESS, _NOT_READY = 0, 600
-"""cudaSuccess, cudaErrorNotReady: what a query says of a stream that did not fail."""
-_INFERRED = 4
-"""cudaMemcpyDefault: the addresses say which side is the host."""
+"""cudaSuccess, cudaErrorNotReady: results of a stream query if nothing failed."""
+_MEMCPY_DEFAULT = 4
+"""cudaMemcpyDefault: the direction follows from the addresses."""
 
 
 class _Stream:
@@ -81,7 +81,7 @@ class _Graph:
 
 
 class CupyRuntime:
-    """One CUDA device through CuPy's memory, streams and graphs, and numba-cuda's kernels."""
+    """One CUDA device; see ``DeviceRuntime``."""
 
     simulated = False
     graphs = True
@@ -169,13 +169,13 @@ class CupyRuntime:
         return buffers
 
     def _view(self, array: Memory, spec: BufferSpec) -> Memory:
-        """The array as numba sees it; numba refuses a null pointer, so an empty array borrows one element."""
+        """The array as numba's type; numba refuses null pointers, so an empty array is passed as one element."""
         if spec.count:
             return cuda.as_cuda_array(array, sync=False)
         return cuda.as_cuda_array(self._cupy.ndarray((1,), spec.dtype, memptr=array.data), sync=False)
 
     def upload(self, buffer: DeviceBuffer, host: npt.NDArray[Any], stream: DeviceStream, offset: int = 0) -> None:
-        """Queue a copy to the device; asynchronous if ``host`` is pinned."""
+        """Queue a copy to the device; asynchronous if ``host`` is pinned and needs no conversion."""
         if not len(host):
             return
         source = np.ascontiguousarray(host, buffer.spec.dtype)
@@ -193,7 +193,7 @@ class CupyRuntime:
         return int(buffer.array.data.ptr) + offset * buffer.spec.dtype.itemsize
 
     def _copy(self, target: int, source: int, size: int, stream: DeviceStream) -> None:
-        self._cupy.cuda.runtime.memcpyAsync(target, source, size, _INFERRED, stream.cupy_stream.ptr)
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, _MEMCPY_DEFAULT, stream.cupy_stream.ptr)
 
     def pinned(self, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A zeroed page-locked host array."""
@@ -202,7 +202,7 @@ class CupyRuntime:
         return array
 
     def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
-        """Page-locked buffers of exactly these sizes, each an allocation of its own; freed with their last reference.
+        """Page-locked buffers of exactly these sizes, one allocation each, freed with their last reference.
 
         Raises
         ------
@@ -212,13 +212,12 @@ class CupyRuntime:
         self._use()
         buffers = {}
         for spec in specs:
-            host = self._page_locked(spec)
-            seen = self._at_address(host, spec)
-            buffers[spec.name] = DeviceBuffer(spec, seen, self._view(seen, spec))
+            array = self._as_cupy(self._page_locked(spec), spec)
+            buffers[spec.name] = DeviceBuffer(spec, array, self._view(array, spec))
         return buffers
 
     def _page_locked(self, spec: BufferSpec) -> npt.NDArray[Any]:
-        """Zeroed memory of the driver; CuPy's pool would round it up to a power of two and keep it."""
+        """Zeroed memory directly from the driver: CuPy's pool would round up to a power of two and keep it."""
         cupy = self._cupy
         try:
             memory = cupy.cuda.PinnedMemory(max(1, spec.bytes), _PORTABLE | _MAPPED)
@@ -233,22 +232,22 @@ class CupyRuntime:
         host[:] = 0
         return host
 
-    def _at_address(self, host: npt.NDArray[Any], spec: BufferSpec) -> Memory:
-        """Page-locked ``host`` as CuPy sees it: unified addressing gives it one address on host and device."""
+    def _as_cupy(self, host: npt.NDArray[Any], spec: BufferSpec) -> Memory:
+        """Page-locked ``host`` as a CuPy array; with unified addressing its address is the same on the device."""
         memory = self._cupy.cuda.memory
         unowned = memory.UnownedMemory(host.ctypes.data, max(1, host.nbytes), host, self.device_id)
         return self._cupy.ndarray((spec.count,), spec.dtype, memptr=memory.MemoryPointer(unowned, 0))
 
     def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
-        """The same memory as int32."""
+        """The memory of ``buffer`` as int32."""
         spec = buffer.spec.as_words()
         array = buffer.array.view(spec.dtype)
         return DeviceBuffer(spec, array, self._view(array, spec))
 
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:
-        """Page-locked memory; with unified addressing kernels reach it at the host's address."""
+        """Page-locked memory; with unified addressing kernels use the host's address."""
         host = self.pinned(spec.count, spec.dtype)
-        return DeviceBuffer(spec, host, self._view(self._at_address(host, spec), spec))
+        return DeviceBuffer(spec, host, self._view(self._as_cupy(host, spec), spec))
 
     def stream(self) -> DeviceStream:
         """A new non-blocking stream."""
@@ -260,7 +259,7 @@ class CupyRuntime:
         return _Event(self._cupy, timing)
 
     def kernel(self, code: KernelCode) -> Kernel:
-        """The kernel of ``code`` as cuda.core has it, compiled now, so that nothing is compiled inside a run."""
+        """The kernel of ``code`` as a cuda.core kernel, compiled now, so that nothing is compiled during a run."""
         from cuda.core import ObjectCode
 
         self._use()
@@ -268,11 +267,11 @@ class CupyRuntime:
         return ObjectCode.from_cubin(image.cubin, name=code.name).get_kernel(image.symbols[code.name])
 
     def registers(self, kernel: Kernel) -> int:
-        """Registers of a thread of ``kernel``."""
+        """Registers per thread of ``kernel``."""
         return int(kernel.attributes[self.device_id].num_regs)
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
-        """``arguments`` as the values that the driver takes."""
+        """``arguments`` flattened to the values that the driver takes."""
         return flattened([a.view if isinstance(a, DeviceBuffer) else a for a in arguments])
 
     def launch(
@@ -292,11 +291,11 @@ class CupyRuntime:
         launch_compiled(kernel, grid, block, on, values, overlapped, cooperative, shared_bytes)
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
-        """Blocks of ``block`` threads that one multiprocessor holds at once, by registers and shared memory."""
+        """Occupancy: blocks of ``block`` threads per multiprocessor, by registers and static shared memory."""
         return int(kernel.occupancy.max_active_blocks_per_multiprocessor(block, 0))
 
     def capture(self, launch: Launch) -> DeviceGraph:
-        """The kernels that ``launch`` queues, as a graph that replays with one launch."""
+        """Capture the kernels that ``launch`` queues in a graph, which replays with one launch."""
         self._use()
         stream = _Stream(self._cupy)
         with stream.cupy_stream:
@@ -310,5 +309,5 @@ class CupyRuntime:
         self._cupy.cuda.runtime.memsetAsync(buffer.array.data.ptr, value, buffer.spec.bytes, stream.cupy_stream.ptr)
 
     def close(self) -> None:
-        """Wait for the device; an arena is freed with the last of its buffers. Closing twice is allowed."""
+        """Wait for the device; an arena is freed with its last buffer. Closing twice is allowed."""
         self._device.synchronize()

@@ -1,8 +1,8 @@
-"""Kernels that come up while the kernel before them still runs: programmatic dependent launch (capability 9.0).
+"""Programmatic dependent launch: a kernel's blocks start while the previous kernel still runs (capability 9.0).
 
-A kernel launched so (``DeviceRuntime.launch(..., overlapped=True)``) may start as soon as every block of the one before
-has called ``let_next_start`` or has ended; it must call ``wait_for_last`` before it touches memory, which returns when
-the one before has ended and all that it wrote is visible. That spares most of what lies between two kernels.
+A kernel launched with ``DeviceRuntime.launch(..., overlapped=True)`` may start as soon as every block of the previous
+kernel has called ``let_next_start`` or has ended. It must call ``wait_for_last`` before it touches memory; that returns
+once the previous kernel has ended and its writes are visible. This hides most of the gap between two kernels.
 
 Source: CUDA C++ Programming Guide, "Programmatic Dependent Launch"; PTX ISA, ``griddepcontrol``.
 """
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from cuda.core import Stream
 
 OVERLAP_CAPABILITY = (9, 0)
-"""Least compute capability that knows the instruction."""
+"""Lowest compute capability with these instructions."""
 
 
 @cache
 def make_wait_for_last(overlapped: bool) -> Callable[..., Any]:
-    """``wait_for_last()``: wait for the end of the kernel before; nothing unless ``overlapped``."""
+    """``wait_for_last()``: wait for the end of the previous kernel; does nothing unless ``overlapped``."""
     return _make(overlapped, "griddepcontrol.wait;")
 
 
 @cache
 def make_let_next_start(overlapped: bool) -> Callable[..., Any]:
-    """``let_next_start()``: allow the next kernel's blocks to come up; nothing unless ``overlapped``."""
+    """``let_next_start()``: allow the next kernel's blocks to start; does nothing unless ``overlapped``."""
     return _make(overlapped, "griddepcontrol.launch_dependents;")
 
 
 @cache
 def make_stay() -> Callable[..., Any]:
-    """``stay()``: no load before it is moved behind it; no instruction."""
+    """``stay()``: a compiler barrier, without an instruction: loads before it are not moved behind it."""
     return _make(not SIMULATED, "// what was loaded above is on its way")
 
 
@@ -53,7 +53,7 @@ def _make(overlapped: bool, instruction: str) -> Callable[..., Any]:
 
 
 def _instruction(text: str) -> Callable[..., Any]:
-    """A device function of one PTX instruction without operands, which no memory access may be moved across."""
+    """A device function of one PTX instruction without operands; memory accesses are not moved across it."""
     from llvmlite import ir  # type: ignore[import-untyped]
     from numba import types
 
@@ -69,17 +69,17 @@ def _instruction(text: str) -> Callable[..., Any]:
 
 
 def core_stream(handle: int) -> Stream:
-    """The stream at ``handle`` as cuda.core sees it; it does not own it."""
+    """The stream ``handle`` as a cuda.core stream, which does not own it."""
     from cuda.core import Stream
 
     return Stream.from_handle(handle)
 
 
 def flattened(values: Sequence[Any]) -> list[Any]:
-    """``values`` as a compiled kernel takes them: arrays as numba sees them, numpy scalars, and tuples of these.
+    """``values`` (arrays, numpy scalars, and tuples of these) as the flat list that a kernel compiled by numba takes.
 
-    Of a contiguous array of one dimension a kernel takes seven values: two unused pointers, elements, bytes of one,
-    address, and again elements and bytes as shape and stride; of a tuple, those of its fields one after another.
+    A contiguous one-dimensional array becomes seven values: two unused pointers, number of elements, bytes of an
+    element, address, and again the number and the bytes as shape and stride. A tuple becomes the values of its fields.
     """
     flat: list[Any] = []
     for value in values:
@@ -103,9 +103,9 @@ def launch_compiled(
     cooperative: bool = False,
     shared_bytes: int = 0,
 ) -> None:
-    """Queue a ``kernel`` of cuda.core on a ``core_stream``; ``values`` are ``flattened``.
+    """Queue a cuda.core ``kernel`` on a ``core_stream``; ``values`` are ``flattened``.
 
-    ``overlapped``: it may come up before the last one has ended. ``cooperative``: its blocks are on the device all at
+    ``overlapped``: it may start before the previous kernel has ended. ``cooperative``: all its blocks are resident at
     once. ``shared_bytes``: dynamic shared memory of a block.
     """
     from cuda.core import LaunchConfig, launch
@@ -123,7 +123,7 @@ def launch_compiled(
 
 
 def _opt_in(kernel: Any, shared_bytes: int) -> None:
-    """Allow ``kernel`` so much dynamic shared memory: above 48 KB a kernel has to ask."""
+    """Allow ``kernel`` this much dynamic shared memory; CUDA requires an opt-in above 48 KB."""
     from cuda.bindings import driver
 
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -1,4 +1,4 @@
-"""What the driver says when a device fails, as the package's own errors."""
+"""Translates driver errors of a failed device into the package's own errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 _DRIVER_ERRORS = frozenset({"CUDARuntimeError", "CUDADriverError", "CUDAError", "CudaAPIError", "OutOfMemoryError"})
-"""Errors of CuPy, cuda.core and numba-cuda, which have no base in common; none of them need be installed."""
+"""Error classes of CuPy, cuda.core and numba-cuda by name: they share no base, and may not be installed."""
 
 _NAME = re.compile(r"cuda_?error_?(\w+)", re.IGNORECASE)
 _NO_MEMORY = ("outofmemory", "memoryallocation")
@@ -37,7 +37,7 @@ _CURES = (
         f"{_NEW_PROCESS}. If nvidia-smi does not show the device, reset it or restart the machine",
     ),
 )
-"""Names of the driver's errors (as ``_name_in`` gives them), what they mean, and the cure."""
+"""Driver error names (as ``_name_in`` returns them), their meaning, and the cure."""
 
 _FAILED = (
     "the device failed during the run",
@@ -46,7 +46,7 @@ _FAILED = (
 
 
 def error_of(error: Exception) -> BurstproofError | None:
-    """The package's error for what a driver call raised; ``None`` if ``error`` is none of the driver's."""
+    """The package's error for a driver error; ``None`` if ``error`` is not one."""
     if type(error).__name__ not in _DRIVER_ERRORS or isinstance(error, BurstproofError):
         return None
     said = " ".join(str(error).split())
@@ -65,16 +65,16 @@ def error_of(error: Exception) -> BurstproofError | None:
 
 
 def _name_in(said: str) -> str:
-    """The name of the error, in small letters without gaps, or all that was ``said`` where there is none.
+    """The error name in lower case without separators, or the whole message ``said`` if it contains none.
 
-    What follows a name explains it: cuda.core's explanations speak of other errors, too.
+    Text after the name is ignored: cuda.core's explanations mention other errors.
     """
     named = _NAME.search(said)
     return (said if named is None else named[1]).lower().replace(" ", "").replace("_", "")
 
 
 def translated(call: Callable[Given, Found]) -> Callable[Given, Found]:
-    """``call``, whose driver errors are the package's own."""
+    """Wrap ``call`` so that driver errors become the package's own."""
 
     @functools.wraps(call)
     def guarded(*arguments: Given.args, **named: Given.kwargs) -> Found:

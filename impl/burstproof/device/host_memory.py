@@ -1,4 +1,4 @@
-"""How much memory of the host a program may still take."""
+"""Host memory still available to this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def available_host_bytes(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int | None:
-    """Bytes that the system or the container still has, whichever is less; ``None`` where the system does not say."""
+    """Available bytes of the system or the container, whichever is less; ``None`` if the system reports neither."""
     known = [found for found in (_system_bytes(meminfo), _container_bytes(cgroup)) if found is not None]
     return min(known, default=None)
 
@@ -26,7 +26,7 @@ def _system_bytes(meminfo: Path) -> int | None:
 
 
 def _container_bytes(cgroup: Path) -> int | None:
-    """What the limit of this control group leaves."""
+    """Bytes left under the memory limit of the control group; ``None`` without a limit."""
     try:
         limit = (cgroup / "memory.max").read_text("ascii").strip()
         used = (cgroup / "memory.current").read_text("ascii").strip()

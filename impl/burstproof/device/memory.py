@@ -1,8 +1,8 @@
 """Arrays on a CUDA device and in page-locked host memory: allocate, copy, exchange with other libraries, count.
 
-Device arrays are CuPy's, in memory of CuPy's pool: kernels take them as they are. Blocks that no array uses stay in the
-pool and serve the next request, so a program in its steady state asks nothing of the driver; ``observe`` shows it. Only
-an engine's buffers lie elsewhere, in one arena (``protocol``), which the driver gets back when the engine closes.
+Device arrays are CuPy arrays in CuPy's memory pool; kernels take them directly. Freed blocks stay in the pool and serve
+later requests, so a program in its steady state makes no driver allocations (``observe`` counts them). Only an engine's
+buffers lie elsewhere: in one arena (``protocol``), which is freed when the engine closes.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from cupy.cuda import Stream
 
 _MAX_ELEMENTS = 2**62
-_INFERRED = 4
-"""cudaMemcpyDefault: the addresses say which side is the host."""
+_MEMCPY_DEFAULT = 4
+"""cudaMemcpyDefault: the direction follows from the addresses."""
 
 _DLPACK_CUDA = 2
 """kDLCUDA of the DLPack specification."""
 
 
 class OnDevice:
-    """Makes a device current in a ``with`` block; running out of memory there empties the pool and is our own error.
+    """A ``with`` block on a device. CuPy's out-of-memory error in it empties the pool and becomes our own error.
 
     Raises
     ------
     OutOfMemoryError
-        The device cannot give memory for what was asked for in the block.
+        The device has no memory for a request in the block.
     """
 
     __slots__ = ("_before", "_cupy", "_device_id", "_what")
@@ -76,22 +76,22 @@ def _exhausted(device_id: int, what: str | tuple[int, ...]) -> OutOfMemoryError:
 
 
 def allocate(shape: tuple[int, ...], dtype: npt.DTypeLike, device_id: int = 0) -> ndarray:
-    """An array of unspecified contents in C order.
+    """An uninitialised array in C order.
 
     Parameters
     ----------
     shape : tuple of int
         A dimension may be zero.
     dtype : dtype
-        Boolean, integer, floating or complex; bfloat16 where ``ml_dtypes`` is installed.
+        Boolean, integer, floating or complex; bfloat16 if ``ml_dtypes`` is installed.
     device_id : int
 
     Raises
     ------
     InputError
-        A negative size, or a dtype that no kernel has.
+        A negative size, or a dtype that no kernel takes.
     OutOfMemoryError
-        The device cannot give that much; what the pool held unused was given back before.
+        The device does not have that much, even after the pool's unused blocks were freed.
     BackendUnavailableError
         No driver, or no such device.
     """
@@ -126,27 +126,27 @@ def upload(host: npt.ArrayLike, device_id: int = 0) -> ndarray:
 
 
 def download(array: ndarray) -> npt.NDArray[Any]:
-    """The content of a device array as a new NumPy array in C order; waits for the work that makes it."""
+    """Copy a device array to a new NumPy array in C order; waits for the work that computes it."""
     with OnDevice(array.device.id):
         host: npt.NDArray[Any] = array.get(order="C")
     return host
 
 
 def copy(target: ndarray, source: ndarray, stream: Stream | None = None) -> None:
-    """Queue a copy from the host to a device or back; between two arrays of the host, copy at once.
+    """Queue a copy between host and device, in either direction; copy at once between two host arrays.
 
     Parameters
     ----------
     target, source : array
-        Of one shape and dtype, contiguous, one of them at least a NumPy array. One in page-locked memory is copied
-        beside the host, which must leave it alone until the stream has passed; otherwise the call may return late.
+        Of one shape and dtype, contiguous, at least one of them a NumPy array. With page-locked memory the copy is
+        asynchronous, and the host must not touch the array until the stream has done it; otherwise the call may block.
     stream : cupy.cuda.Stream, optional
         By default the current stream of the device.
 
     Raises
     ------
     ArrayError
-        Shapes or dtypes that differ, an array that is not contiguous, two arrays on devices.
+        Different shapes or dtypes, an array that is not contiguous, or two device arrays.
     """
     for name, array in (("target", target), ("source", source)):
         if not array.flags.c_contiguous:
@@ -160,12 +160,14 @@ def copy(target: ndarray, source: ndarray, stream: Stream | None = None) -> None
     if all(on_host):
         target[...] = source
     elif target.nbytes:
-        device_array, host = (source, target) if on_host[0] else (target, source)
-        pointers = device_array.data.ptr, host.ctypes.data
-        with OnDevice(device_array.device.id):
+        if on_host[0]:
+            device_id, to, start = source.device.id, target.ctypes.data, source.data.ptr
+        else:
+            device_id, to, start = target.device.id, target.data.ptr, source.ctypes.data
+        with OnDevice(device_id):
             cuda = cupy_or_error().cuda
             queue = cuda.get_current_stream() if stream is None else stream
-            cuda.runtime.memcpyAsync(*(pointers[::-1] if on_host[0] else pointers), target.nbytes, _INFERRED, queue.ptr)
+            cuda.runtime.memcpyAsync(to, start, target.nbytes, _MEMCPY_DEFAULT, queue.ptr)
 
 
 def _misfit(problem: str, got: str) -> ArrayError:
@@ -173,7 +175,7 @@ def _misfit(problem: str, got: str) -> ArrayError:
 
 
 def pinned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """A page-locked host array, which devices copy at the link's rate; CuPy's pool takes it with the last reference.
+    """A page-locked host array, copied at the link's full rate; it returns to CuPy's pool with its last reference.
 
     Raises
     ------
@@ -195,7 +197,7 @@ def pinned(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def adopt(other: object) -> ndarray:
-    """Another library's array as CuPy's, on the same memory.
+    """Another library's device array as a CuPy array on the same memory.
 
     Parameters
     ----------
@@ -205,7 +207,7 @@ def adopt(other: object) -> ndarray:
     Raises
     ------
     InputError
-        Memory of the host, an array that is not contiguous, or an object of another kind.
+        Host memory, an array that is not contiguous, or another kind of object.
     """
     cupy = cupy_or_error()
     if isinstance(other, cupy.ndarray):
@@ -231,14 +233,14 @@ def adopt(other: object) -> ndarray:
 
 @dataclass
 class PoolStatistics:
-    """Requests of one thread for memory of a device.
+    """One thread's requests for memory of a device.
 
     Attributes
     ----------
     requests, requested_bytes : int
-        Blocks that arrays asked for (rounded as the pool rounds them).
+        Blocks requested for arrays, with sizes as rounded by the pool.
     driver_allocations, driver_bytes : int
-        Those of them for which the pool had to ask the driver.
+        Requests that the pool passed on to the driver.
     """
 
     requests: int = 0
@@ -248,15 +250,16 @@ class PoolStatistics:
 
     @property
     def served_from_pool(self) -> float:
-        """Share of the requests that never reached the driver; 1 where there were none."""
+        """Share of the requests that did not reach the driver; 1 if there were none."""
         return 1 - self.driver_allocations / self.requests if self.requests else 1.0
 
 
 @contextmanager
 def observe(device_id: int) -> Iterator[PoolStatistics]:
-    """Count the requests of this thread on a device inside a ``with`` block; costs about a microsecond a request.
+    """Count this thread's requests for memory of a device in a ``with`` block; costs about a microsecond a request.
 
-    A request is for the current device; ``device_id`` of a hook is the one on which CuPy 14 made all of its pools.
+    Requests count for the current device. The ``device_id`` that CuPy 14 passes to hooks is no use here: it is the
+    device on which CuPy created all its pools.
     """
     from cupy.cuda import memory_hook, runtime
 

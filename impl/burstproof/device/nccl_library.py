@@ -1,4 +1,4 @@
-"""NCCL through CuPy's binding, with NVLink multicast switched off before the library reads its settings."""
+"""CuPy's NCCL binding, loaded with NVLink multicast switched off before the library reads its settings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 MULTICAST_SETTING = "NCCL_NVLS_ENABLE"
-"""NCCL's switch for NVLink multicast, which is not used: it can put the GPUs of a host out of service for others."""
+"""NCCL's switch for NVLink multicast. It stays off: multicast can put a host's GPUs out of service for others."""
 
 
 def nccl_library() -> Any:
-    """CuPy's binding with the library loaded, or ``None``; the library may come as a package of its own.
+    """CuPy's NCCL binding with the library loaded, or ``None``; the library may be a separate package.
 
-    Sets ``NCCL_NVLS_ENABLE=0`` for this process, whatever it was: NCCL reads it when it is first used.
+    Sets ``NCCL_NVLS_ENABLE=0`` for this process, whatever it was before; NCCL reads it at its first use.
     """
     os.environ[MULTICAST_SETTING] = "0"
     return _loaded()

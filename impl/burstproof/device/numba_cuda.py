@@ -1,7 +1,7 @@
-"""The one door to ``numba.cuda``: everyone else takes ``cuda`` from here.
+"""The only module that imports ``numba.cuda``; all others import ``cuda`` from here.
 
-Importing this module imports numba-cuda, so import it inside the function that needs it, or at the top of a module
-that itself is imported late. Kernel modules need ``cuda`` as a module global: the CUDA simulator replaces it there.
+Importing this module imports numba-cuda. So import it inside the function that needs it, or at the top of a module that
+is itself imported late. Kernel modules need ``cuda`` as a module global, because the CUDA simulator replaces it there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from burstproof.errors import BackendUnavailableError
 
 
 def _restore_row_stack() -> None:
-    """Give numba-cuda 0.30 the name that numpy 2.5 dropped, before anything is compiled."""
+    """Restore ``np.row_stack``, which numpy 2.5 removed and numba-cuda 0.30 needs to compile."""
     if not hasattr(np, "row_stack"):
         vars(np)["row_stack"] = np.vstack
 
@@ -41,7 +41,7 @@ def _import_cuda() -> Any:
         )
     from numba.cuda.core import config
 
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a grid of one thread is meant
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # grids of one thread are intended
     return cuda
 
 
@@ -55,4 +55,4 @@ def _is_simulated() -> bool:
 
 
 SIMULATED: bool = _is_simulated()
-"""Whether the CUDA simulator stands in for a device; decided by ``NUMBA_ENABLE_CUDASIM`` at import."""
+"""Whether the CUDA simulator replaces a device; set by ``NUMBA_ENABLE_CUDASIM`` at import."""

@@ -1,4 +1,4 @@
-"""Opens a device: the runtime on CuPy, or on the CUDA simulator where that is switched on."""
+"""Opens a device: through CuPy, or in the CUDA simulator if that is enabled."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from burstproof.device.protocol import DeviceRuntime
 
 
 def open_device(device_id: int = 0) -> DeviceRuntime:
-    """The runtime of device ``device_id``, or of the simulator where that is switched on.
+    """The runtime of device ``device_id``, or of the simulator if that is enabled.
 
     Raises
     ------
     BackendUnavailableError
-        No driver, no such device, or a package that is missing.
+        No driver, no such device, or a missing package.
     """
     from burstproof.device.numba_cuda import SIMULATED
 

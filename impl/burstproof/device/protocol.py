@@ -1,7 +1,7 @@
-"""A small runtime seam: buffers, copies, streams, events and graphs on one device.
+"""The interface to one device: buffers, copies, streams, events, kernels and graphs.
 
-``DeviceRuntime`` has two implementations: CuPy on a real GPU (``cupy_runtime.py``) and numba's own arrays in the CUDA
-simulator (``simulator.py``). Kernels of ``numba.cuda`` take ``DeviceBuffer.view`` on either.
+``DeviceRuntime`` has two implementations: CuPy on a GPU (``cupy_runtime.py``) and numba's arrays in the CUDA simulator
+(``simulator.py``). With either, numba's kernels take ``DeviceBuffer.view``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Signature = Any
 """What ``numba.types.void(...)`` returns."""
 
 Memory = Any
-"""An array of CuPy, of numba's simulator or of NumPy, which have no common type."""
+"""An array of CuPy, of numba's simulator or of NumPy; they have no common type."""
 
 ALIGNMENT = 256
-"""Bytes to which every buffer starts aligned."""
+"""Alignment of every buffer in bytes."""
 
 
 class MachineCode(Protocol):
-    """Machine code with the names that functions have in it."""
+    """Machine code and the symbols of its functions."""
 
     @property
     def cubin(self) -> bytes:
@@ -38,19 +38,19 @@ class MachineCode(Protocol):
 
     @property
     def symbols(self) -> Mapping[str, str]:
-        """Name in the cubin of each function."""
+        """Symbol in the cubin, by function name."""
 
 
 class KernelCode(Protocol):
-    """A kernel in Python, which the simulator runs as it is, and its machine code."""
+    """A kernel as a Python function, which the simulator runs, and as machine code."""
 
     @property
     def name(self) -> str:
-        """Name in errors and of its function."""
+        """Name of the kernel, in error messages and in ``MachineCode.symbols``."""
 
     @property
     def function(self) -> Callable[..., None]:
-        """What the kernel does."""
+        """The kernel as a Python function."""
 
     def image(self, capability: tuple[int, int]) -> MachineCode:
         """Machine code for a compute capability."""
@@ -58,7 +58,7 @@ class KernelCode(Protocol):
 
 @dataclass(frozen=True)
 class BufferSpec:
-    """A buffer to be: its name, number of elements and dtype."""
+    """Name, number of elements and dtype of a buffer to allocate."""
 
     name: str
     count: int
@@ -71,17 +71,17 @@ class BufferSpec:
 
     @property
     def aligned_bytes(self) -> int:
-        """Size in bytes that it takes in the arena, at least one alignment unit."""
+        """Size in bytes within an arena, at least one alignment unit."""
         return max(1, -(-self.bytes // ALIGNMENT)) * ALIGNMENT
 
     def as_words(self) -> BufferSpec:
-        """The same bytes, a multiple of four, as int32."""
+        """The specification of the same bytes, a multiple of four, as int32."""
         return BufferSpec(self.name, self.bytes // 4, np.dtype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceBuffer:
-    """A one-dimensional buffer on the device; ``view`` is what a numba kernel takes, ``array`` the runtime's own."""
+    """A one-dimensional buffer on the device; ``view`` is for numba's kernels, ``array`` is the runtime's own array."""
 
     spec: BufferSpec
     array: Memory
@@ -89,48 +89,64 @@ class DeviceBuffer:
 
 
 class DeviceStream(Protocol):
-    """An ordered queue of device work; ``cupy_stream`` is what CuPy and NCCL take, absent in the simulator."""
+    """An ordered queue of device work; ``cupy_stream`` is for CuPy and NCCL, and ``None`` in the simulator."""
 
     cupy_stream: Stream
 
     def wait(self, event: DeviceEvent) -> None:
-        """Let work queued from now on wait for ``event``."""
+        """Make work queued from now on wait for ``event``."""
 
     def synchronize(self) -> None:
         """Block the host until the queue is empty."""
 
     def finished(self) -> bool:
-        """Whether the queue is empty; a device that failed raises its driver's error."""
+        """Whether the queue is empty; raises the driver's error if the device failed."""
 
 
 class DeviceEvent(Protocol):
-    """A mark in a stream; ``cupy_event`` is absent in the simulator."""
+    """A marker in a stream; ``cupy_event`` is ``None`` in the simulator."""
 
     cupy_event: Event
 
     def record(self, stream: DeviceStream) -> None:
-        """Mark the present end of ``stream``."""
+        """Record the event at the present end of ``stream``."""
 
     def synchronize(self) -> None:
-        """Block the host until the mark is reached."""
+        """Block the host until the event is reached."""
 
     def elapsed_ms(self, since: DeviceEvent) -> float:
-        """Milliseconds of device time from ``since`` to this mark; both created with timing."""
+        """Milliseconds of device time from ``since`` to this event; both created with timing."""
 
 
 class DeviceGraph(Protocol):
     """Captured work that replays in one launch."""
 
     def launch(self, stream: DeviceStream) -> None:
-        """Queue one replay."""
+        """Queue one replay on ``stream``."""
 
 
 Launch = Callable[[DeviceStream], None]
-"""Queues kernels on the stream it is given."""
+"""A function that queues kernels on the stream it is given."""
 
 
 class DeviceRuntime(Protocol):
-    """What an engine needs of one device; not thread-safe."""
+    """One device as an engine needs it; not thread-safe.
+
+    Attributes
+    ----------
+    simulated : bool
+        Whether this is the CUDA simulator.
+    graphs : bool
+        Whether ``capture`` works.
+    overlaps : bool
+        Whether the device has programmatic dependent launch (``dependent_launch``).
+    multiprocessors, l2_bytes, shared_bytes : int
+        Number of multiprocessors, size of the L2 cache, and most shared memory of a block.
+    capability : tuple of int
+        Compute capability.
+    name : str
+        The device's model.
+    """
 
     simulated: bool
     graphs: bool
@@ -145,7 +161,7 @@ class DeviceRuntime(Protocol):
         """Bytes free and bytes in total."""
 
     def allocate(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
-        """All buffers from one arena, zeroed, each aligned to 256 bytes.
+        """Allocate all buffers in one arena, zeroed, each aligned to 256 bytes.
 
         Raises
         ------
@@ -166,7 +182,7 @@ class DeviceRuntime(Protocol):
         """A zeroed page-locked host array."""
 
     def allocate_host(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
-        """Zeroed page-locked host memory that kernels reach over the link, for large buffers; copied as others are.
+        """Allocate large buffers in page-locked host memory, zeroed; kernels reach them over the link.
 
         Raises
         ------
@@ -178,10 +194,10 @@ class DeviceRuntime(Protocol):
         """The memory of ``buffer``, a multiple of four bytes, as int32."""
 
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:
-        """Zeroed page-locked host memory that kernels reach too; ``array`` is the host's numpy array."""
+        """Zeroed page-locked host memory that kernels reach, too; ``array`` is a NumPy array."""
 
     def stream(self) -> DeviceStream:
-        """A new stream that does not wait for the default stream."""
+        """A new stream, not synchronised with the default stream."""
 
     def event(self, timing: bool = False) -> DeviceEvent:
         """A new event."""
@@ -190,10 +206,10 @@ class DeviceRuntime(Protocol):
         """The kernel of ``code`` for this device."""
 
     def registers(self, kernel: Kernel) -> int:
-        """Registers of a thread of ``kernel``."""
+        """Registers per thread of ``kernel``."""
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
-        """``arguments`` in the form that launches take fastest; those of several may be joined."""
+        """``arguments`` in the form that launches take fastest; such lists may be concatenated."""
 
     def launch(
         self,
@@ -206,20 +222,26 @@ class DeviceRuntime(Protocol):
         cooperative: bool = False,
         shared_bytes: int = 0,
     ) -> None:
-        """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or packed already.
+        """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or a list from ``pack``.
 
-        An ``overlapped`` one may come up before the last has ended (``dependent_launch``), if the device ``overlaps``.
-        The blocks of a ``cooperative`` one are on the device all at once; there may be ``resident_blocks`` of them.
+        Parameters
+        ----------
+        overlapped : bool
+            The kernel may start before the previous one has ended (``dependent_launch``). Only if ``overlaps``.
+        cooperative : bool
+            All blocks are resident at once: at most ``resident_blocks`` per multiprocessor.
+        shared_bytes : int
+            Dynamic shared memory of a block.
         """
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:
-        """Blocks of ``block`` threads of ``kernel`` that one multiprocessor holds at once."""
+        """Blocks of ``block`` threads of ``kernel`` that are resident on one multiprocessor at once."""
 
     def capture(self, launch: Launch) -> DeviceGraph:
-        """The kernels that ``launch`` queues, as a graph."""
+        """Capture the kernels that ``launch`` queues in a graph."""
 
     def close(self) -> None:
-        """Wait for all work; an arena goes with the last of its buffers. Closing twice is allowed."""
+        """Wait for all work; an arena is freed with its last buffer. Closing twice is allowed."""
 
 
 def arena_offsets(specs: Sequence[BufferSpec]) -> tuple[tuple[int, ...], int]:

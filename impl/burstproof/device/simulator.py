@@ -1,4 +1,4 @@
-"""The runtime seam on numba's CUDA simulator: arrays in host memory, everything synchronous, no graphs."""
+"""``DeviceRuntime`` in numba's CUDA simulator: arrays in host memory, everything synchronous, no graphs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class _Stream:
     cupy_stream = None
 
     def wait(self, event: DeviceEvent) -> None:
-        """Nothing to wait for: all work is done when it is queued."""
+        """Nothing to wait for: all work is done as it is queued."""
 
     def synchronize(self) -> None:
         """Nothing to wait for."""
 
     def finished(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
 
@@ -54,9 +54,9 @@ class _Event:
 
 
 class SimulatorRuntime:
-    """Runs kernels in the CUDA simulator with one small block, whatever grid is asked for.
+    """Runs every kernel with one block of at most 32 threads, whatever grid is asked for; see ``DeviceRuntime``.
 
-    Kernels must be grid-stride loops: a grid of one block of at most 32 threads then does the work of any grid.
+    So kernels must be grid-stride loops.
     """
 
     simulated = True
@@ -69,7 +69,7 @@ class SimulatorRuntime:
     name = "CUDA simulator"
 
     def memory_info(self) -> tuple[int, int]:
-        """A fixed allowance of host memory."""
+        """A fixed size, free and in total."""
         return _SIMULATED_BYTES, _SIMULATED_BYTES
 
     def allocate(self, specs: Sequence[BufferSpec]) -> dict[str, DeviceBuffer]:
@@ -85,7 +85,7 @@ class SimulatorRuntime:
         return self.allocate(specs)
 
     def words(self, buffer: DeviceBuffer) -> DeviceBuffer:
-        """The same memory as int32."""
+        """The memory of ``buffer`` as int32."""
         spec = buffer.spec.as_words()
         array = buffer.array.view(spec.dtype)
         return DeviceBuffer(spec, array, array)
@@ -103,7 +103,7 @@ class SimulatorRuntime:
         return np.zeros(count, dtype)
 
     def mapped(self, spec: BufferSpec) -> DeviceBuffer:
-        """A numpy array, and the same memory as the simulator's kernels see it."""
+        """A NumPy array, which the simulator's kernels take directly."""
         array = np.zeros(spec.count, spec.dtype)
         return DeviceBuffer(spec, array, array)
 
@@ -120,11 +120,11 @@ class SimulatorRuntime:
         return cuda.jit(code.function)
 
     def registers(self, kernel: Kernel) -> int:
-        """None: a simulated kernel is no machine code."""
+        """Always 0: a simulated kernel has no machine code."""
         return 0
 
     def pack(self, arguments: Sequence[Any]) -> list[Any]:
-        """``arguments`` as simulated kernels take them."""
+        """``arguments`` with views in place of buffers."""
         return [a.view if isinstance(a, DeviceBuffer) else a for a in arguments]
 
     def launch(
@@ -146,7 +146,7 @@ class SimulatorRuntime:
         return 1
 
     def capture(self, launch: Launch) -> DeviceGraph:
-        """Graphs do not exist here.
+        """Not supported.
 
         Raises
         ------
@@ -161,4 +161,4 @@ class SimulatorRuntime:
         buffer.array[:] = filled.view(buffer.spec.dtype)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to free."""

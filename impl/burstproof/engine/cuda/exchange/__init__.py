@@ -1,1 +1,1 @@
-"""How shards on CUDA devices exchange what fired."""
+"""The exchange of firings between shards on CUDA devices."""

@@ -1,4 +1,4 @@
-"""Several devices in one process: which is current, who reaches whose memory, whether NCCL joins them."""
+"""Several devices in one process: the current device, peer access, and whether NCCL can be used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstproof.device.protocol import DeviceBuffer, DeviceRuntime
 
 
 class _Thread(threading.local):
-    """What this thread last made current for CuPy and numba alike."""
+    """The device that this thread last made current, for CuPy and numba."""
 
     ordinal = -1
 
@@ -23,7 +23,7 @@ _THREAD = _Thread()
 def make_current(runtime: DeviceRuntime) -> None:
     """Make the device of ``runtime`` current for CuPy and numba; the simulator has only one.
 
-    It costs little where the device is current already: selecting it again takes longer than a short copy.
+    Costs little if it is current already; to select it again would take longer than a short copy.
     """
     if runtime.simulated:
         return
@@ -45,12 +45,12 @@ def device_of(runtime: DeviceRuntime) -> int:
 
 
 def device_count() -> int:
-    """Devices that CUDA sees; 1 in the simulator.
+    """Number of CUDA devices; 1 in the simulator.
 
     Raises
     ------
     BackendUnavailableError
-        No driver, no device, or a package that is missing.
+        No driver, no device, or a missing package.
     """
     runtime = open_device(0)
     if runtime.simulated:
@@ -66,7 +66,7 @@ def address_of(buffer: DeviceBuffer) -> int:
 
 
 def make_peers(runtimes: Sequence[DeviceRuntime]) -> bool:
-    """Let every device reach the memory of every other; ``False`` if some pair cannot."""
+    """Enable peer access between all devices; ``False`` if some pair does not support it."""
     ordinals = sorted({device_of(runtime) for runtime in runtimes})
     if len(ordinals) < 2:
         return True
@@ -83,7 +83,7 @@ def make_peers(runtimes: Sequence[DeviceRuntime]) -> bool:
 
 
 def _enable(driver: Any, peer: int) -> None:
-    """Let the current device reach ``peer``; that it does already is no error."""
+    """Enable access from the current device to ``peer``; no error if it is enabled already."""
     try:
         driver.deviceEnablePeerAccess(peer)
     except driver.CUDARuntimeError as error:

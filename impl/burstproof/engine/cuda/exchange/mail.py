@@ -1,4 +1,4 @@
-"""How shards on devices reach each other: mailboxes on each device, or in host memory where peers cannot (MG-2)."""
+"""Mailboxes through which shards exchange firings: on the devices, or in host memory without peer access (MG-2)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from burstproof.engine.cuda.exchange.devices import address_of, make_current, ma
 from burstproof.errors import BackendUnavailableError
 
 _SIDES = 2
-"""While one side of a mailbox is read, the other takes the next burst."""
+"""Mailboxes are double-buffered: while one side is read, the other receives the next burst."""
 
 
 class Path(Enum):
-    """The way that firings take from device to device.
+    """How firings travel from device to device.
 
-    ``peer``: kernels store into mailboxes on every device. ``staged``: into one mailbox in host memory, which all
-    devices read. ``nccl``: into one on their own device, which NCCL broadcasts.
+    ``peer``: kernels store to mailboxes on every device. ``staged``: they store to one mailbox in host memory, which
+    all devices read. ``nccl``: they store to a mailbox on their own device, which NCCL broadcasts.
     """
 
     PEER = "peer"
@@ -34,11 +34,11 @@ WORDS = {
     Path.STAGED: "staged, mailboxes in host memory",
     Path.NCCL: "NCCL, lists broadcast in every burst",
 }
-"""The ways in words, for reports."""
+"""The paths in words, for reports."""
 
 
 class Boxes(list[Any]):
-    """Mailboxes as the simulator's kernels take them: arrays instead of addresses."""
+    """A mailbox table for kernels in the simulator: arrays instead of addresses."""
 
     @property
     def size(self) -> int:
@@ -56,9 +56,9 @@ class Mail:
     words : int
         Length of a side of a mailbox in 64-bit words.
     sinks, inboxes : tuple
-        For each shard what it stores to, and where it reads what each shard says; kernels take them.
+        For each shard the kernel argument that names the mailboxes it writes, and those it reads, one per sender.
     outboxes, copies : tuple of DeviceBuffer
-        With NCCL: what each shard stores to, and the buffer behind its inboxes. Otherwise empty.
+        With NCCL: each shard's outgoing mailbox, and the buffer that holds all its inboxes. Otherwise empty.
     """
 
     path: Path
@@ -68,20 +68,20 @@ class Mail:
     outboxes: tuple[DeviceBuffer, ...]
     copies: tuple[DeviceBuffer, ...]
     kept: tuple[DeviceBuffer, ...]
-    """All memory of the mailboxes, which lives as long as this value."""
+    """All memory of the mailboxes; kernels hold only addresses."""
     packets: int = 0
-    """Packets of a side, where every chunk of neurons has its own (``kernels.packet``)."""
+    """Packets on a side if every chunk of neurons sends its own (``kernels.packet``), else 0."""
 
 
 def choose_path(runtimes: Sequence[DeviceRuntime], *, peers: bool, nccl: bool) -> Path:
-    """The way to take between the devices of ``runtimes``: what configuration allows and the machine has.
+    """The path between the devices of ``runtimes``: the first of peer, NCCL and staged that is allowed and works.
 
     Parameters
     ----------
     peers : bool
-        Whether devices may reach each other's memory (``cuda.multi_gpu.enable_p2p``).
+        Whether peer access is allowed (``cuda.multi_gpu.enable_p2p``).
     nccl : bool
-        Whether NCCL may be used where they may not or cannot (``cuda.multi_gpu.use_nccl``).
+        Whether NCCL is allowed if there is no peer access (``cuda.multi_gpu.use_nccl``).
     """
     if peers and make_peers(runtimes):
         return Path.PEER
@@ -89,28 +89,28 @@ def choose_path(runtimes: Sequence[DeviceRuntime], *, peers: bool, nccl: bool) -
 
 
 def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail:
-    """Mailboxes for one shard on each of ``runtimes``, which may repeat.
+    """Mailboxes for one shard on each of ``runtimes``; a device may occur several times.
 
     Raises
     ------
     BackendUnavailableError
-        Peers that cannot reach each other, or NCCL that cannot be used.
+        No peer access, or NCCL cannot be used.
     OutOfMemoryError
-        A device, or the host, has no room for them.
+        A device, or the host, has no room for the mailboxes.
     """
     shards, side = len(runtimes), _SIDES * words
     if path is Path.PEER:
         if not make_peers(runtimes):
             raise BackendUnavailableError("the devices cannot reach each other's memory", where="enable_p2p")
-        own = tuple(_allocate(runtime, shards * side) for runtime in runtimes)
-        sinks = [[(own[to], sender * side) for to in range(shards)] for sender in range(shards)]
-        inboxes = [[(own[to], sender * side) for sender in range(shards)] for to in range(shards)]
-        return _mail(path, words, runtimes, sinks, inboxes, own)
+        boxes = tuple(_allocate(runtime, shards * side) for runtime in runtimes)
+        sinks = [[(boxes[to], sender * side) for to in range(shards)] for sender in range(shards)]
+        inboxes = [[(boxes[to], sender * side) for sender in range(shards)] for to in range(shards)]
+        return _mail(path, words, runtimes, sinks, inboxes, boxes)
     if path is Path.STAGED:
-        host = tuple(_allocate_host(runtime, side) for runtime in runtimes)
-        return _mail(
-            path, words, runtimes, [[(box, 0)] for box in host], [[(box, 0) for box in host] for _ in host], host
-        )
+        boxes = tuple(_allocate_host(runtime, side) for runtime in runtimes)
+        sinks = [[(box, 0)] for box in boxes]
+        inboxes = [[(box, 0) for box in boxes] for _ in boxes]
+        return _mail(path, words, runtimes, sinks, inboxes, boxes)
     outboxes = tuple(_allocate(runtime, side) for runtime in runtimes)
     copies = tuple(_allocate(runtime, shards * side) for runtime in runtimes)
     inboxes = [[(copies[to], sender * side) for sender in range(shards)] for to in range(shards)]
@@ -119,14 +119,14 @@ def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail
 
 
 def rank_mail(path: Path, runtime: DeviceRuntime, words: int, senders: int = 1) -> Mail:
-    """Mailboxes of the single shard of a rank: one out, and one in for each of ``senders``.
+    """Mailboxes for the single shard of an MPI rank: one to write, and one to read for each of ``senders``.
 
-    Over ``staged`` the host reads and fills them; over ``nccl`` the inboxes take what every rank sends.
+    With ``staged`` the host reads the outgoing one and fills the others; with ``nccl`` every rank's list arrives there.
 
     Raises
     ------
     OutOfMemoryError
-        The device has no room for them.
+        The device has no room for the mailboxes.
     """
     side = _SIDES * words
     box, copy = _allocate(runtime, side), _allocate(runtime, senders * side)
@@ -135,7 +135,7 @@ def rank_mail(path: Path, runtime: DeviceRuntime, words: int, senders: int = 1) 
 
 
 def mail_bytes(path: Path, shards: int, words: int) -> int:
-    """Bytes on each device that the mailboxes take."""
+    """Bytes of mailboxes on each device."""
     boxes = {Path.PEER: shards, Path.STAGED: 0, Path.NCCL: shards + 1}[path]
     return boxes * _SIDES * words * 8
 
@@ -145,7 +145,7 @@ def _spec(words: int) -> BufferSpec:
 
 
 def _allocate(runtime: DeviceRuntime, words: int) -> DeviceBuffer:
-    """A mailbox on the device; in the simulator an array of the host, as all mailboxes are there."""
+    """A mailbox on the device; in the simulator all mailboxes are arrays of the host."""
     if runtime.simulated:
         return runtime.mapped(_spec(words))
     make_current(runtime)
@@ -181,7 +181,7 @@ def _mail(
 
 
 def _table(runtime: DeviceRuntime, boxes: Sequence[tuple[DeviceBuffer, int]]) -> Any:
-    """What a kernel on ``runtime`` takes to reach ``boxes``, each a buffer and a place in it."""
+    """The kernel argument for ``boxes``, each a buffer and a start in it: a table of addresses on the device."""
     if runtime.simulated:
         return Boxes(box.array[start:] for box, start in boxes)
     make_current(runtime)

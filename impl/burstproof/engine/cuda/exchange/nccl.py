@@ -1,4 +1,4 @@
-"""NCCL as the way between devices of one process (MG-3): counts from all shards, then each shard's list to all."""
+"""NCCL exchange between devices of one process (MG-3): broadcast the counts of all shards, then their lists."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from burstproof.errors import BackendUnavailableError
 
 
 class NcclExchange:
-    """One communicator per device, in one process; the host waits for the counts of every burst.
+    """One communicator per device; the host waits for the counts of every burst.
 
-    ``room`` is where a list's potentials begin behind its ids, in words, or 0 where they do not cross.
+    ``room`` is the distance in words from a list's ids to its potentials, or 0 if potentials are not exchanged.
 
     Raises
     ------
@@ -38,21 +38,21 @@ class NcclExchange:
         self._counts = [runtime.pinned(len(runtimes), np.uint64) for runtime in runtimes]
 
     def exchange(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
-        """Bring the lists of exchange number ``sequence`` into the inboxes; queued on ``streams``, one per device."""
+        """Broadcast the lists of exchange number ``sequence`` to all inboxes, on ``streams``, one per device."""
         side = (sequence & 1) * self._mail.words
         self.headers(sequence, streams)
-        counts = self._header(side + COUNT_WORD, streams)
+        counts = self._counts_of(side + COUNT_WORD, streams)
         columns = (HEADER_WORDS, HEADER_WORDS + self._room) if self._room else (HEADER_WORDS,)
         for first in columns:
             self._broadcast([(side + first, int(count)) for count in counts], streams)
 
     def headers(self, sequence: int, streams: Sequence[DeviceStream]) -> None:
-        """Bring only the header words, with the counts."""
+        """Broadcast only the headers, which hold the counts."""
         side = (sequence & 1) * self._mail.words
         self._broadcast([(side, HEADER_WORDS)] * len(self._members), streams)
 
-    def _header(self, place: int, streams: Sequence[DeviceStream]) -> list[int]:
-        """Firings of each shard, as the first device heard them."""
+    def _counts_of(self, place: int, streams: Sequence[DeviceStream]) -> list[int]:
+        """Firings of each shard, read from word ``place`` of the first device's inboxes."""
         runtime, stream, copies = self._runtimes[0], streams[0], self._mail.copies[0]
         make_current(runtime)
         for sender in range(len(self._members)):
@@ -62,7 +62,7 @@ class NcclExchange:
         return [int(word) & (FULL_BIT - 1) for word in self._counts[0]]
 
     def _broadcast(self, spans: Sequence[tuple[int, int]], streams: Sequence[Any]) -> None:
-        """Send each shard's span (first word, words) of its outbox to the same place of all its inboxes."""
+        """Broadcast from each shard's outbox a span (first word, words) to the same words of its inbox everywhere."""
         nccl = self._nccl
         nccl.groupStart()
         for sender, (start, count) in enumerate(spans):
@@ -71,12 +71,12 @@ class NcclExchange:
             source = address_of(self._mail.outboxes[sender]) + 8 * start
             for receiver, member in enumerate(self._members):
                 target = address_of(self._mail.copies[receiver]) + 8 * (sender * 2 * self._mail.words + start)
-                given = source if receiver == sender else target
-                member.broadcast(given, target, count, nccl.NCCL_UINT64, sender, streams[receiver].cupy_stream.ptr)
+                send_from = source if receiver == sender else target
+                member.broadcast(send_from, target, count, nccl.NCCL_UINT64, sender, streams[receiver].cupy_stream.ptr)
         nccl.groupEnd()
 
     def close(self) -> None:
-        """Give back the communicators; closing twice is allowed."""
+        """Destroy the communicators; closing twice is allowed."""
         for member in self._members:
             member.destroy()
         self._members = []

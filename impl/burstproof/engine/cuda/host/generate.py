@@ -44,7 +44,8 @@ from burstproof.network.synthetic.build import SyntheticSpec, synthesize
 BLOCK = 256
 """Threads of a block in kernels that draw synapses."""
 
-_BLOCKS_PER_MULTIPROCESSOR = 16
+_WAVES = 16
+"""Blocks of such a kernel on a multiprocessor."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _drawn(spec: SyntheticSpec, ids: SpacedIds, count: int) -> dict[str, Any]:
 
 def _grid(runtime: DeviceRuntime) -> int:
     """Grid of a kernel that draws synapses."""
-    return _BLOCKS_PER_MULTIPROCESSOR * runtime.multiprocessors
+    return _WAVES * runtime.multiprocessors
 
 
 def _contents(runtime: DeviceRuntime, buffer: DeviceBuffer) -> Any:

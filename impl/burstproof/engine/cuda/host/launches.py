@@ -1,7 +1,7 @@
-"""The kernels of one burst in their order, with grids, blocks and arguments fixed once.
+"""Kernel launches of a burst in order; grid, block and arguments are fixed once.
 
-A launch names a kernel. Its arguments follow from the kernel's annotations (``engine.cuda.args``) and from what a
-batch's ``Values`` hold under the fields' names.
+A launch names a kernel. Its arguments follow from the kernel's annotations (``engine.cuda.args``): each field takes the
+value of its name from ``Values``.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
 
 _THREADS_PER_MULTIPROCESSOR = 2048
 _REGISTERS_PER_MULTIPROCESSOR = 65536
-_BLOCK_OF_TILES = 256
-_BLOCK_OF_LISTS = 256
-_BLOCK_OF_MODULATORS = 128
-_WAVES = 4
+_TILE_BLOCK = 256
+_RECALL_BLOCK = 256
+_MODULATE_BLOCK = 128
+_COUNT_WAVES = 4
+"""Waves of the kernel that counts candidates ahead of the dynamics."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A kernel with everything that a launch of it needs; ``last`` is the type of a tuple that ``at`` adds."""
+    """A kernel with all that a launch needs; ``last`` is the type of the last argument if ``at`` has to supply it."""
 
     runtime: DeviceRuntime
     kernel: Any
@@ -59,7 +60,7 @@ class Call:
     shared_bytes: int = 0
 
     def at(self, *numbers: int) -> Call:
-        """The same with these numbers in its last argument."""
+        """The same call with its last argument made of these numbers."""
         assert self.last is not None
         return replace(self, arguments=[*self.arguments, *self.runtime.pack((made(self.last, *numbers),))])
 
@@ -78,7 +79,7 @@ class Call:
 
 
 def numbers_of(packed: Packed) -> dict[str, Any]:
-    """The numbers of a packed network by the names of the fields that hold them."""
+    """The scalar arguments of a packed network, by field name."""
     layout, point, sizes, variant = packed.layout, packed.fixed_point, packed.sizes, packed.variant
     columns = {name: getattr(layout.neurons, name) for name in variant.uniform}
     return {
@@ -113,13 +114,13 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
 
 
 def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
-    """The largest, float32 (N,), or infinity if some neuron passes without a draw."""
+    """The largest of ``excitabilities``, float32 (N,), or infinity if some neuron needs no draw."""
     largest = excitabilities.max(initial=np.float32(0))
     return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 class Values:
-    """What arguments are taken from, by name: what is ``given``, else the buffers of a batch or of the engine."""
+    """Kernel arguments by field name: a value in ``given``, else a buffer of the batch set, else of the engine."""
 
     def __init__(
         self, runtime: DeviceRuntime, buffers: Mapping[str, DeviceBuffer], number: int, given: Mapping[str, Any]
@@ -130,29 +131,29 @@ class Values:
         self._given = dict(given)
 
     def but(self, **given: Any) -> Values:
-        """The same with other values."""
+        """A copy with these values replaced."""
         return Values(self._runtime, self._buffers, self._number, {**self._given, **given})
 
     def number(self, name: str) -> int:
-        """The number called ``name``."""
+        """Number ``name`` in ``given``."""
         return int(self._given[name])
 
     def __call__(self, name: str, field: Field) -> Any:
-        """What ``field``, called ``name``, is given: a buffer of another dtype as words."""
-        found = self._given[name] if name in self._given else self._buffer(name)
+        """The argument for ``field`` ``name``; a buffer of another dtype is passed as int32 words."""
+        value = self._given[name] if name in self._given else self._buffer(name)
         if not field.array:
-            return field.dtype.type(found)
-        if not isinstance(found, DeviceBuffer):
-            return found
-        return (found if found.spec.dtype == field.dtype else self._runtime.words(found)).view
+            return field.dtype.type(value)
+        if not isinstance(value, DeviceBuffer):
+            return value
+        return (value if value.spec.dtype == field.dtype else self._runtime.words(value)).view
 
     def _buffer(self, name: str) -> DeviceBuffer:
-        own = self._buffers.get(f"{name}.{self._number}")
-        return own if own is not None else self._buffers["sums" if name == "cells" else name]
+        of_set = self._buffers.get(f"{name}.{self._number}")
+        return of_set if of_set is not None else self._buffers["sums" if name == "cells" else name]
 
 
 class Kernels:
-    """Compiled kernels by name, which make calls."""
+    """Compiled kernels by name; makes their launches."""
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class Kernels:
         return name in self._functions
 
     def call(self, name: str, grid: int, block: int, values: Values, overlapped: bool = False) -> Call:
-        """A launch of the kernel called ``name``."""
+        """A launch of kernel ``name``."""
         function = self._functions[name]
         last = list(fields_of(function, self._variant).values())[-1]
         arguments = self.runtime.pack(bind(function, self._variant, values))
@@ -178,54 +179,54 @@ class Kernels:
         return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)
 
     def cooperative_blocks(self, name: str, block: int, threads: int) -> int:
-        """Blocks of a cooperative kernel at most, with no more than ``threads`` threads on a multiprocessor."""
-        held = self.runtime.resident_blocks(self._compiled[name], block)
-        return self.runtime.multiprocessors * max(1, min(held, threads // block))
+        """Largest cooperative grid of kernel ``name`` with at most ``threads`` threads on a multiprocessor."""
+        resident = self.runtime.resident_blocks(self._compiled[name], block)
+        return self.runtime.multiprocessors * max(1, min(resident, threads // block))
 
     def full_grid(self, block: int) -> int:
-        """Blocks that the device holds at once."""
+        """Blocks of ``block`` threads that fill the device, if registers allow 2048 threads on a multiprocessor."""
         return self.runtime.multiprocessors * max(1, _THREADS_PER_MULTIPROCESSOR // block)
 
     def spread(self, name: str, threads: int, block: int, values: Values, waves: int = 1) -> Call:
-        """A launch of ``threads`` threads, at most ``waves`` times what the device holds at once."""
+        """A launch of about ``threads`` threads, at most ``waves`` times ``full_grid``."""
         grid = max(1, min(-(-threads // block), waves * self.full_grid(block)))
         return self.call(name, grid, block, values)
 
     def tiles(self, values: Values, variant: Variant, neurons: int) -> tuple[Call, ...]:
-        """What sends the rows of a list tile by tile."""
+        """The kernels that deliver the rows of a fired list tile by tile; none without tiles."""
         if not variant.tiles:
             return ()
-        block = _BLOCK_OF_TILES
+        block = _TILE_BLOCK
         grid = self.full_grid(block)
         ends = ((tile + 1) * neurons // variant.tiles for tile in range(variant.tiles))
         sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
     def recall(self, values: Values, ahead: int | None = None) -> Call:
-        """What sends what arrives in the next burst, or ``ahead`` bursts later, of lists that were kept."""
-        grid = self.full_grid(_BLOCK_OF_LISTS)
+        """The kernel that delivers from kept fired lists what arrives in the next burst, or ``ahead`` bursts later."""
+        grid = self.full_grid(_RECALL_BLOCK)
         if ahead is None:
-            return self.call("send_recalled", grid, _BLOCK_OF_LISTS, values)
-        return self.call("send_ahead", grid, _BLOCK_OF_LISTS, values.but(ahead=ahead))
+            return self.call("send_recalled", grid, _RECALL_BLOCK, values)
+        return self.call("send_ahead", grid, _RECALL_BLOCK, values.but(ahead=ahead))
 
     def enqueue(self, values: Values, queues: OwnerQueues, overlapped: bool) -> Call:
-        """What sorts contributions into the queues of their owners."""
+        """The kernel that sorts contributions into the queues of their owners."""
         blocks = self.runtime.multiprocessors * ENQUEUE_BLOCKS
         call = self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
         return replace(call, shared_bytes=queues.bin_bytes)
 
     def own(self, values: Values, queues: OwnerQueues, threads: int, overlapped: bool) -> Call:
-        """The burst of owners, as many at once as there is room for."""
+        """The burst kernel with queues: a block for each owner, at most as many as are resident at once."""
         blocks = min(queues.owners, self.resident("burst", threads))
         call = self.call("burst", blocks, threads, values, overlapped)
         return replace(call, shared_bytes=queues.shared_bytes)
 
     def modulate(self, values: Values, overlapped: bool = False) -> Call:
-        """What makes the signals of a burst the factors of the next one."""
-        return self.call("modulate", 1, _BLOCK_OF_MODULATORS, values, overlapped)
+        """The kernel that turns the modulators' signals of a burst into the factors of the next one."""
+        return self.call("modulate", 1, _MODULATE_BLOCK, values, overlapped)
 
     def resident(self, name: str, threads: int) -> int:
-        """Blocks of a kernel that are on the device at once: each then takes chunk after chunk, reading ahead."""
+        """Blocks of kernel ``name`` that registers let reside; a grid of so many loops over chunks, reading ahead."""
         if self.runtime.simulated:
             return 1
         registers = -(-self.runtime.registers(self._compiled[name]) // 8) * 8
@@ -233,14 +234,14 @@ class Kernels:
         return self.runtime.multiprocessors * max(1, min(_THREADS_PER_MULTIPROCESSOR // threads, by_registers))
 
     def dynamics(self, shard: ShardVariant, packed: Packed, values: Values) -> Call:
-        """A launch of the pass over all neurons, of which ``done`` can count all blocks."""
+        """The pass over all neurons; the block counter, above two neuron counts in one 64-bit word, limits its grid."""
         chunks = -(-packed.sizes.neurons // shard.chunk)
         countable = (1 << (64 - 2 * values.number("bits"))) - 1
         grid = max(1, min(chunks, countable, self.resident("dynamics", shard.threads)))
         return self.call("dynamics", grid, shard.threads, values, shard.overlapped)
 
     def sort_rows(self, values: Values, stream: DeviceStream) -> None:
-        """Put every row into the order that tiles or delays need; does nothing without either."""
+        """Sort the entries of every row for tiles or delays; does nothing without either."""
         if "sort_rows" not in self:
             return
         from burstproof.engine.cuda.kernels.tiles import SORT_THREADS
@@ -251,24 +252,24 @@ class Kernels:
 
 @dataclass(frozen=True, eq=False)
 class BurstCalls:
-    """The calls of one shard for one burst of one batch.
+    """The launches of one shard for one burst of a batch.
 
-    ``count_ahead`` and ``dynamics`` end with what other shards wait for: all shards of a device do theirs before any
-    does what follows.
+    Other shards wait for what ``count_ahead`` and ``dynamics`` publish at their end, so each phase is queued for all
+    shards of a device before the next phase is queued for any.
     """
 
     stimulate: Call
     count_ahead: Call | None = None
     dynamics: tuple[Call, Call] | None = None
-    """Without and with stimulus."""
+    """Without stimulus, and with."""
     delivery: tuple[Call, ...] = ()
     merged: Call | None = None
-    """All of it but the stimulus in one kernel; whether there is some, mode and place are to follow, for both."""
+    """The burst in one kernel, except for the stimulus. Both still need ``at(stimulated, mode, place)``."""
     following: tuple[Call, ...] = ()
-    """What such a burst ends with, where it waits for other shards; with mode and place."""
+    """Kernels after ``merged``, which wait for other shards; they need ``at(False, mode, place)``."""
 
     def phases(self, stimulated: bool, mode: int = 0, place: int = 0) -> tuple[tuple[Call, ...], ...]:
-        """Stimulus, counting ahead, dynamics and delivery, as all shards of a device do them one after another."""
+        """The four phases: stimulus, counting ahead, dynamics (or the merged burst), delivery."""
         if self.merged is not None:
             calls = [call.at(stimulated, mode, place) for call in (self.stimulate, self.merged)]
             following = tuple(call.at(False, mode, place) for call in self.following)
@@ -281,9 +282,9 @@ class BurstCalls:
 def phase_calls(
     kernels: Kernels, shard: ShardVariant, packed: Packed, values: Values, listed: Values, stimulus: int, block: int
 ) -> BurstCalls:
-    """The calls of a burst in several kernels, with room for ``stimulus`` ids; ``listed``: with the list of all."""
+    """The calls of a burst in several kernels, for up to ``stimulus`` ids; delivery reads the list in ``listed``."""
     neurons = packed.sizes.neurons
-    ahead = kernels.spread("count_ahead", neurons, block, values, _WAVES) if shard.variant.count_ahead else None
+    ahead = kernels.spread("count_ahead", neurons, block, values, _COUNT_WAVES) if shard.variant.count_ahead else None
     dynamics = kernels.dynamics(shard, packed, values)
     return BurstCalls(
         kernels.spread("stimulate", stimulus, block, values).at(1, 0, 0),
@@ -294,7 +295,7 @@ def phase_calls(
 
 
 def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Values, block: int) -> Iterator[Call]:
-    """What sends: from the shards' lists at once, or from a list of everything that fired."""
+    """The kernels of delivery: directly from the shards' lists, or from one joined list of all that fired."""
     variant, sources = shard.variant, values.number("sources")
     if shard.exchanges and not shard.collects:
         yield kernels.call("send_lists", kernels.full_grid(block), block, values, shard.overlapped)
@@ -321,7 +322,7 @@ def _delivery(kernels: Kernels, shard: ShardVariant, packed: Packed, values: Val
 
 
 def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Values, sources: int, block: int) -> Call:
-    """A warp for each row, or over the link for each piece of one."""
+    """A warp for each row; for rows in host memory a warp for each piece of a row."""
     if not variant.streamed:
         return kernels.spread("propagate", WARP * sources, block, values)
     pieces = pieces_of(packed.sizes.longest_row)

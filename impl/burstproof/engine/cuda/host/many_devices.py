@@ -1,4 +1,4 @@
-"""A network in shards on many devices: their buffers, kernels, mailboxes, and what goes to all of them."""
+"""A network in shards on several devices: buffers, kernels, mailboxes, and what all shards share."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 Repack = Callable[[npt.NDArray[np.float32] | None], tuple[PackedShard, ...]]
-"""The shards packed with other weights (S,), or with the network's own."""
+"""Packs the shards, with other weights (S,) or with the network's own."""
 
-_PACKERS = 4
+_PACKING_THREADS = 4
 
 
 def pack_shards(
@@ -65,9 +65,10 @@ def pack_shards(
     point: FixedPoint | None = None,
     loaded: int | None = None,
 ) -> ManyDevices:
-    """The shards of ``partition`` on the devices of ``choice``, which are given to them in turn.
+    """Put the shards of ``partition`` on the devices of ``choice``, dealt to them in turn.
 
-    ``point`` is the scale of the network of ``loaded`` neurons of which ``network`` is a larger form.
+    ``point`` and ``loaded`` are for a growing network: the fixed-point scale and the number of neurons of the loaded
+    network, of which ``network`` is the form with room.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def pack_shards(
         def packed(number: int) -> PackedShard:
             return pack_shard(NetworkShard(network, options, scale, facts, partition, number, first), weights)
 
-        with ThreadPoolExecutor(min(partition.shards, _PACKERS)) as pool:
+        with ThreadPoolExecutor(min(partition.shards, _PACKING_THREADS)) as pool:
             return tuple(pool.map(packed, range(partition.shards)))
 
     shards = repack(None)
@@ -94,14 +95,14 @@ def pack_shards(
 
 
 class ManyDevices:
-    """A shard on each of many devices, or several on one; see ``Devices``.
+    """Shards on one or more devices; see ``Devices``.
 
     Attributes
     ----------
     packed : tuple of PackedShard
     shards : list of DeviceShard
     mail : Mail or None
-        ``None`` where a whole network is the only shard.
+        ``None`` if the whole network is the only shard.
     """
 
     def __init__(
@@ -130,8 +131,8 @@ class ManyDevices:
         if packed[0].shard.exchanges:
             path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
             merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
-            owned = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
-            self.packed = owned or alike([plain(shard) for shard in packed], self._runtimes, merged)
+            queued = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
+            self.packed = queued or alike([plain(shard) for shard in packed], self._runtimes, merged)
         else:
             self.packed = (placed(packed[0], self._runtimes[0]),)
         self.room = max(1, *(shard.neurons for shard in self.packed))
@@ -144,9 +145,9 @@ class ManyDevices:
                 streams = Streams.open(runtime, options.cuda.stream_count)
                 use_graphs = options.cuda.graphs and path is not Path.NCCL
                 groups[runtime] = DeviceGroup(runtime, streams, use_graphs)
-            made = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
-            groups[runtime].shards.append(made)
-            self.shards.append(made)
+            on_device = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
+            groups[runtime].shards.append(on_device)
+            self.shards.append(on_device)
         self.mail = None if path is None else self._open_mail(path)
         self._connect()
         self.groups = tuple(groups.values())
@@ -161,7 +162,7 @@ class ManyDevices:
             group.warm()
 
     def _open_mail(self, path: Path) -> Mail:
-        """Mailboxes for the longest lists, or for a packet of every chunk where a burst is one kernel."""
+        """Mailboxes for the longest fired lists, or, if a burst is one kernel, for a packet of every chunk."""
         shard = self.packed[0].shard
         if not shard.merged or shard.queues is not None:
             return open_mail(path, self._runtimes, side_words(self.room, shard.carries_potentials))
@@ -169,7 +170,7 @@ class ManyDevices:
         return replace(open_mail(path, self._runtimes, packets_side_words(packets, shard.chunk)), packets=packets)
 
     def _connect(self) -> None:
-        """Fix the calls of all shards."""
+        """Compile the kernels and fix the launches of all shards."""
         for shard in self.shards:
             make_current(shard.runtime)
             kernels = kernels_of(shard.runtime, shard.shard.shard)
@@ -178,10 +179,10 @@ class ManyDevices:
     @property
     def memory_bytes(self) -> int:
         """Bytes on all devices."""
-        plans = sum(shard.plan.total_bytes for shard in self.shards)
+        buffers = sum(shard.plan.total_bytes for shard in self.shards)
         if self.mail is None:
-            return plans
-        return plans + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
+            return buffers
+        return buffers + len(self.shards) * mail_bytes(self.mail.path, len(self.shards), self.mail.words)
 
     @property
     def plan(self) -> MemoryPlan:
@@ -226,7 +227,7 @@ class ManyDevices:
         return shard_tables(stimuli, first, min(bursts, self._length), self._length, self._places, dtype)
 
     def takes(self, stimulus: Stimulus | PackedStimulus) -> bool:
-        """See ``Devices.takes``: between shards a step is a batch of one burst."""
+        """See ``Devices.takes``. With an exchange every step is a batch of one burst."""
         return self.mail is None and self.shards[0].single(0).holds(stimulus)
 
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
@@ -239,7 +240,7 @@ class ManyDevices:
         Raises
         ------
         ShardLostError
-            A shard was waited for in vain before: nothing can go on.
+            A shard was lost before, so nothing can go on.
         """
         if self._lost is not None:
             raise self._lost
@@ -260,10 +261,10 @@ class ManyDevices:
         self._queue(number, length, bursts, stimulated, keep and self._merged)
 
     def _queue(self, number: int, length: int, bursts: int, stimulated: bool, keep: bool) -> None:
-        """Queue a batch on all devices: by its graphs of ``length``, or burst by burst.
+        """Queue a batch on all devices: graphs of ``length`` bursts, or without graphs burst by burst.
 
-        A device takes only so many kernels ahead, then the host has to wait for it: without graphs it would wait for
-        one that itself waits for another device, which has been given nothing yet.
+        A device's queue holds a limited number of kernels, then the host blocks. If a whole batch were queued device by
+        device without graphs, the host could block on a device that waits for one whose queue is still empty.
         """
         if all(group.graphs for group in self.groups):
             for group in self.groups:
@@ -279,12 +280,12 @@ class ManyDevices:
             group.finish(number)
 
     def _submit_by_host(self, number: int, stimulated: bool) -> None:
-        """One burst in which the host calls NCCL between the halves."""
+        """Queue one burst; the host calls NCCL between dynamics and delivery."""
         assert self._nccl is not None
         streams = [group.streams.burst for group in self.groups]
         self._exchanges += 1
-        counted = [group.census(number, stimulated) for group in self.groups]
-        if any(counted):
+        counts_ahead = [group.census(number, stimulated) for group in self.groups]
+        if any(counts_ahead):
             self._nccl.headers(self._exchanges, streams)
         for group in self.groups:
             group.dynamics(number, stimulated)
@@ -299,7 +300,7 @@ class ManyDevices:
         Raises
         ------
         ShardLostError
-            A shard was waited for in vain: it is named.
+            A shard published nothing in time; the error names it.
         """
         for group in self.groups:
             group.wait(number)
@@ -309,9 +310,10 @@ class ManyDevices:
         return BatchReport(fired, np.sum([result.report.candidates for result in results], axis=0))
 
     def _check_lost(self, results: Sequence[ShardResult]) -> None:
-        """Raise if a shard was waited for in vain.
+        """Raise if a shard was lost: others waited for it in vain.
 
-        Who waited first names it: one that was only held up waits later for those that have ended meanwhile.
+        The shard that gave up first names the lost one. A shard that was merely delayed gives up later, on those that
+        have given up before it.
         """
         waiting = [shard for shard, result in enumerate(results) if result.missed >= 0]
         if not waiting:
@@ -326,16 +328,16 @@ class ManyDevices:
         raise self._lost
 
     def due(self) -> bool:
-        """See ``Devices.due``: shards stay as they are laid out."""
+        """See ``Devices.due``. Shards keep their layout."""
         return False
 
     def fired(self, number: int, counts: npt.NDArray[np.int64]) -> FiredList:
         """See ``Devices.fired``."""
-        numbers = zip(self.shards, counts, strict=True)
-        return ascending([shard.fired(number, int(own.sum())) for shard, own in numbers], counts)
+        lists = [shard.fired(number, int(own.sum())) for shard, own in zip(self.shards, counts, strict=True)]
+        return ascending(lists, counts)
 
     def loop_kernel(self) -> LoopKernel | None:
-        """See ``Devices.loop_kernel``: the devices' bursts end in kernels of their own."""
+        """See ``Devices.loop_kernel``. There is none: these bursts are several kernels, or wait for other devices."""
         return None
 
     def resume(self) -> None:
@@ -344,7 +346,7 @@ class ManyDevices:
             shard.device.write_control(HALTED, 0)
 
     def appearing(self, synapses: int) -> list[Appearing]:
-        """What changes each shard while it runs; see ``Appearing``."""
+        """An ``Appearing`` for each shard, which changes it while it runs."""
         return [Appearing(shard.runtime, shard.shard, shard.device, synapses) for shard in self.shards]
 
     def state(self, clamped: bool) -> list[StatePart]:
@@ -353,13 +355,13 @@ class ManyDevices:
 
     def restore(self, state: EngineState) -> None:
         """See ``Devices.restore``."""
-        self._arrivals, owned = Arrivals(), self._owned
-        state = self._without_arrivals(state) if owned else state
+        self._arrivals, had_queues = Arrivals(), self._have_queues
+        state = self._without_arrivals(state) if had_queues else state
         needed, local = fitted(self.packed, state, self._repack)
-        if any(mine is not theirs for mine, theirs in zip(needed, self.packed, strict=True)):
+        if any(new is not present for new, present in zip(needed, self.packed, strict=True)):
             self._clear()
             self._build(needed)
-        if self._owned and not owned:
+        if self._have_queues and not had_queues:
             state = self._without_arrivals(state)
             local = [shard.local(state) for shard in self.packed]
         for on_device, part in zip(self.shards, local, strict=True):
@@ -367,12 +369,12 @@ class ManyDevices:
             on_device.device.restore(part)
 
     @property
-    def _owned(self) -> bool:
-        """Whether shards have queues per owner, which have no slots for what a state says will arrive."""
+    def _have_queues(self) -> bool:
+        """Whether shards have queues per owner, and so no slots for the pending contributions of a state."""
         return self.packed[0].shard.exchanges and self.packed[0].shard.queues is not None
 
     def _without_arrivals(self, state: EngineState) -> EngineState:
-        """``state`` without what will arrive, which comes in as stimulus."""
+        """``state`` without its pending contributions, which will be delivered as stimulus."""
         valid = np.zeros(self.packed[0].sources, np.bool_)
         for shard in self.packed:
             valid[shard.ids()] = shard.packed.network.neurons.valid_mask
@@ -387,7 +389,7 @@ class ManyDevices:
         self.shards = []
 
     def release(self) -> None:
-        """Let go of the devices' memory."""
+        """Free the devices' memory."""
         self._clear()
         self.groups = ()
         del self.mail
@@ -396,7 +398,7 @@ class ManyDevices:
 def fitted(
     packed: tuple[PackedShard, ...], state: EngineState, repack: Repack | None
 ) -> tuple[tuple[PackedShard, ...], list[EngineState]]:
-    """The shards with the kernels and contributions that ``state`` asks for, and the part of it that each takes.
+    """The shards packed for the kernels and contributions that ``state`` needs, and the part of ``state`` for each.
 
     Raises
     ------
@@ -410,8 +412,8 @@ def fitted(
     if different.any() and repack is not None:
         packed = repack(np.where(different, state.weights, packed[0].packed.weights))
         for shard in packed:
-            own = shard.packed
-            refuse_overflow(own.layout, own.network, own.options, own.fixed_point, shard.ids())
+            part = shard.packed
+            refuse_overflow(part.layout, part.network, part.options, part.fixed_point, shard.ids())
     local = [shard.local(state) for shard in packed]
     return tuple(shard_for(shard, part) for shard, part in zip(packed, local, strict=True)), local
 
@@ -422,13 +424,13 @@ def have_devices_of_their_own(devices: Sequence[int]) -> bool:
 
 
 def placed(shard: PackedShard, runtime: DeviceRuntime) -> PackedShard:
-    """A whole network with its synapses where its options and the memory of ``runtime`` want them."""
+    """A whole network with its synapses in device or host memory, by its options and the free memory of ``runtime``."""
     packed = shard.packed
     return whole_network(place_synapses(packed, available_bytes(runtime.memory_info()[0], packed.options)))
 
 
 def ascending(lists: Sequence[FiredList], counts: npt.NDArray[np.int64]) -> FiredList:
-    """The lists of all shards as one: burst by burst, ids ascending; ``counts`` (shards, bursts) are their firings."""
+    """Merge the shards' lists, burst by burst with ascending ids; ``counts`` (shards, bursts) are their lengths."""
     ids, potentials = (np.concatenate([part[column] for part in lists]) for column in (0, 1))
     bursts = np.concatenate([np.repeat(np.arange(counts.shape[1], dtype=np.uint64), row) for row in counts])
     order = np.argsort((bursts << np.uint64(32)) | ids)

@@ -1,4 +1,4 @@
-"""A network whose bursts are one kernel, on one device: buffers, kernels and the two sets of batch buffers."""
+"""A network on one device whose bursts are one kernel: buffers, kernels and the two sets of batch buffers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OneDevice:
     Attributes
     ----------
     packed : Packed
-        As it runs: with the synapses in host memory where they are to lie there.
+        As it runs, with its synapses placed in device or host memory.
     plan : MemoryPlan
     device : DeviceState
     sets : tuple of FusedBatch
@@ -80,7 +80,7 @@ class OneDevice:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of synapses that a device reads from host memory."""
+        """Bytes of synapses that the device reads from host memory."""
         return self.plan.host_bytes
 
     @property
@@ -148,7 +148,7 @@ class OneDevice:
         return fired, candidates
 
     def loop_kernel(self) -> LoopKernel | None:
-        """See ``Devices.loop_kernel``; compiled when first asked for, and there until the network is packed again."""
+        """See ``Devices.loop_kernel``. Compiled at the first request; replaced when the network is packed again."""
         from burstproof.engine.cuda.kernels.closed_loop import can_stay
 
         if self._loop_kernel is None and can_stay(self.packed.variant):
@@ -161,7 +161,7 @@ class OneDevice:
         self.device.write_control(HALTED, 0)
 
     def appearing(self, synapses: int) -> list[Appearing]:
-        """What changes the network while it runs; see ``Appearing``."""
+        """The ``Appearing`` that changes the network while it runs."""
         return [Appearing(self._runtime, whole_network(self.packed), self.device, synapses)]
 
     def state(self, clamped: bool) -> list[StatePart]:
@@ -172,7 +172,7 @@ class OneDevice:
         return [self.device.capture(slice(None), clamped, pending)]
 
     def _pending(self) -> Pending:
-        """What arrives in the coming bursts, where fired lists say it."""
+        """Pending contributions of the coming bursts, if delays are on the sender's side: from the kept fired lists."""
         pending = self.device.pending.read_coming(
             lambda ahead: self._launches.send_ahead(self._buffers, ahead, self._burst_stream)
         )
@@ -180,7 +180,7 @@ class OneDevice:
         return pending
 
     def _waiting(self) -> Pending:
-        """What arrives in the coming bursts, where a calendar says it of those after the next."""
+        """Pending contributions of the coming bursts, if there is a calendar."""
         burst = int(self.device.read("control")[BURST])
         pending = self.device.pending.read_waiting(burst)
         self._arrivals.add_to(burst, *pending)
@@ -193,7 +193,7 @@ class OneDevice:
         if packed is not self.packed:
             self._clear()
             self._build(packed)
-            packed = self.packed  # the device may have less room than the state would like
+            packed = self.packed  # may differ: the device may lack the room for what the state asks for
         if packed.variant.recalled or (packed.variant.calendar and not packed.variant.calendar_tiles):
             slots = 0 if packed.variant.queues else 1
             state = self._arrivals.take(state, packed.network.neurons.valid_mask, packed.fixed_point.dtype, slots)

@@ -1,4 +1,4 @@
-"""What arrives in coming bursts, between the device's buffers and the rows of ``EngineState.pending``."""
+"""Pending contributions: conversion between the device's buffers and the rows of ``EngineState.pending``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.state import EngineState
 
 _PIECE = 1 << 22
-"""Words of a calendar that the host reads at a time."""
+"""Calendar words per download."""
 
 Pending = tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]
-"""Sums and candidates by row and neuron."""
+"""Sums, int64, and candidates, bool; both (rows, N), with a row for each coming burst."""
 
 
 class PendingOnDevice:
-    """Reads and writes the ring, and the calendar beside it."""
+    """Reads and writes the ring of slots and the calendar."""
 
     def __init__(self, buffers: DeviceBuffers, packed: Packed) -> None:
         self._buffers = buffers
@@ -31,10 +31,11 @@ class PendingOnDevice:
         self._shape = ring_slots(packed.sizes, packed.variant), slot_stride(packed.sizes.neurons, packed.variant)
 
     def _slots(self, burst: int, rows: int) -> npt.NDArray[np.int64]:
-        """Slot of each of the first rows of ``EngineState.pending`` after ``burst``."""
+        """Slots of the first ``rows`` rows of ``EngineState.pending`` after ``burst``."""
         coming = burst + 1 + np.arange(rows)
         if self._variant.calendar_tiles:
-            return np.where(coming == burst + 1, coming % FIRST_SPARE, FIRST_SPARE + coming % self._variant.calendar)
+            is_next = coming == burst + 1
+            return np.where(is_next, coming % FIRST_SPARE, FIRST_SPARE + coming % self._variant.calendar)
         return coming % self._shape[0]
 
     def read_ring(self) -> Pending:
@@ -44,12 +45,16 @@ class PendingOnDevice:
         return decoded[0].reshape(shape)[:, :neurons], decoded[1].reshape(shape)[:, :neurons]
 
     def read_slots(self, burst: int) -> Pending:
-        """What arrives in the bursts after ``burst``, where slots say it."""
+        """What arrives after ``burst``, if the slots hold all of it."""
         slots, ring = self._slots(burst, self._layout.max_delay), self.read_ring()
         return ring[0][slots], ring[1][slots]
 
     def read_coming(self, send_ahead: Callable[[int], None]) -> Pending:
-        """What arrives in the coming bursts, where fired lists say it: ``send_ahead`` adds that of one to the slot."""
+        """What arrives in the coming bursts, if it follows from kept fired lists.
+
+        ``send_ahead(ahead)`` adds what arrives ``ahead`` bursts after the next one to the slot. The slot is cleared
+        before each of these calls and written back at the end.
+        """
         cells, rows = self._buffers.read("sums"), [] if self._variant.queues else [self.read_ring()]
         for ahead in range(len(rows), self._layout.max_delay):
             self._buffers.clear("sums")
@@ -59,7 +64,7 @@ class PendingOnDevice:
         return np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
 
     def read_waiting(self, burst: int) -> Pending:
-        """What arrives in the bursts after ``burst``, where a calendar says it of those after the next."""
+        """What arrives after ``burst``: the next burst's share is in its slot, that of later ones in the calendar."""
         rows, ring = self._layout.max_delay, self.read_ring()
         slots = self._slots(burst, rows if self._variant.calendar_tiles else 1)
         shape = (rows, ring[0].shape[1])
@@ -72,7 +77,7 @@ class PendingOnDevice:
         return sums, candidates
 
     def _read_calendar(self, burst: int) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-        """Targets and amounts of what waits for ``burst``, in any order; piece by piece, for there may be gigabytes."""
+        """Targets and amounts in the calendar for ``burst``, unordered; in pieces, as there may be gigabytes."""
         variant, sizes, counts = self._variant, self._packed.sizes, self._buffers.read("calendar_counts")
         shift, room = calendar_shift(sizes, variant), calendar_room(sizes, variant)
         tiles = max(1, variant.calendar_tiles)
@@ -86,7 +91,7 @@ class PendingOnDevice:
                 yield targets, amounts_of(words, shift, palette)
 
     def restore(self, state: EngineState) -> None:
-        """Write what ``state`` says will arrive."""
+        """Write the pending contributions of ``state``."""
         slots = self._slots(state.burst_count, len(state.pending))
         arriving = state.pending_candidate & self._packed.network.neurons.valid_mask
         neurons = slice(self._layout.neuron_count)
@@ -98,7 +103,7 @@ class PendingOnDevice:
         self._buffers.write("sums", self._variant.word.encode(sums, candidates))
 
     def _restore_spares(self, burst: int, arriving: npt.NDArray[np.bool_]) -> None:
-        """Note the later bursts whose slots hold something."""
+        """Flag the spare slots that hold something, by burst."""
         spares = np.zeros(2 * self._variant.calendar, np.uint32)
         later = burst + 1 + np.arange(1, len(arriving))
         spares[later % len(spares)] = arriving[1:].any(axis=1)

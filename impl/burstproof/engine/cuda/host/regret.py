@@ -1,4 +1,4 @@
-"""When a network is laid out again, since more or less fires than its layout was chosen for (``plan.queues``)."""
+"""Decides when to lay a network out again because more or fewer neurons fire than expected (``plan.queues``)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _US_PER_S = 1e6
 
 
 class Regret:
-    """Time that bursts have lost by their layout, because of how many neurons fire.
+    """The time that bursts have lost so far because their layout does not suit the firing rate.
 
-    Once it is as long as this layout took to make, another is due: whatever comes, little more than twice the least
-    possible time is lost. Bursts for which the layout is the right one make up for others.
+    Once it exceeds the time that laying out took, another layout is due: whatever the firing rate does, little more
+    than twice the least possible time is lost. Bursts that the layout suits offset the loss of others.
 
     Parameters
     ----------
     packed : Packed
-        As it is laid out.
+        The present layout.
     price_s : float
-        What that took, in seconds.
+        Seconds that laying out took.
     """
 
     def __init__(self, packed: Packed, price_s: float) -> None:
@@ -28,14 +28,14 @@ class Regret:
         self._lost_us, self._bursts, self._firings = 0.0, 0, 0
 
     def add(self, bursts: int, firings: int) -> None:
-        """Take in ``bursts`` bursts with ``firings`` firings in all."""
+        """Account for ``bursts`` bursts with ``firings`` firings in total."""
         self._bursts, self._firings = self._bursts + bursts, self._firings + firings
         self._lost_us += lost_us(self._packed.variant, self._packed.sizes, bursts, firings * self._events_per_firing)
         if self._lost_us <= 0:
             self._forget()
 
     def better(self) -> Packed | None:
-        """The network as it is to be laid out now; ``None`` where it stays as it is."""
+        """The layout to change to now, or ``None``."""
         packed = self._packed
         if self._lost_us <= self._price_us or packed.options.cuda.block_size:
             return None
@@ -44,7 +44,7 @@ class Regret:
             return other
         if room_for_events(other.variant, other.sizes) > room_for_events(packed.variant, packed.sizes):
             return other
-        self._forget()  # there is no other way for such a network
+        self._forget()  # such a network has no other layout
         return None
 
     def _forget(self) -> None:

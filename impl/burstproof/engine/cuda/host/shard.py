@@ -1,4 +1,4 @@
-"""One shard on its device: buffers, kernels, two sets of batch buffers, and what comes back from a batch."""
+"""One shard on its device: buffers, kernels, two sets of batch buffers, and the results of a batch."""
 
 from __future__ import annotations
 
@@ -43,18 +43,19 @@ from burstproof.engine.sharded.shard import StatePart
 
 _BLOCK = 256
 _LAG_DIVISOR = 3
-"""A chunk's packets have arrived once this part of the blocks that the device holds at once, a third, has come up."""
+"""A block takes the packets of a chunk that is a third of the resident blocks behind its own: they have had time to
+arrive."""
 _LOW = 0xFFFFFFFF
 
 Fill = Callable[[PackedShard, DeviceState], None]
-"""Fills the buffers of a new shard with its first contents."""
+"""Writes the initial contents of a new shard's buffers."""
 
 
 @dataclass(frozen=True, eq=False)
 class ShardResult:
-    """What a shard did in a batch that began after burst ``before``.
+    """Result of one shard for a batch that began after burst ``before``.
 
-    ``missed`` is the shard that it waited for in vain, or -1, and ``missed_in`` the exchange in which it did.
+    ``missed`` is the shard that it waited for in vain, or -1; ``missed_in`` is the number of that exchange.
     """
 
     report: BatchReport
@@ -64,7 +65,7 @@ class ShardResult:
 
 
 class ShardLaunches:
-    """Makes the calls of one shard."""
+    """Makes the kernel launches of one shard."""
 
     def __init__(
         self,
@@ -97,11 +98,11 @@ class ShardLaunches:
             }
 
     def values(self, buffers: Mapping[str, DeviceBuffer], number: int, log: int) -> Values:
-        """What arguments of batch ``number`` are taken from, with room for ``log`` firings."""
+        """Kernel arguments for batch set ``number``, whose log has room for ``log`` firings."""
         return Values(self._runtime, buffers, number, self._given | {"capacity": log})
 
     def calls(self, buffers: Mapping[str, DeviceBuffer], number: int, stimulus: int, log: int) -> BurstCalls:
-        """The calls of batch ``number``, with room for ``stimulus`` ids and ``log`` firings."""
+        """The launches for batch set ``number``, with room for ``stimulus`` ids and ``log`` firings."""
         values, shard = self.values(buffers, number, log), self._shard.shard
         if shard.merged:
             calls = BurstCalls(self._kernels.spread("stimulate", stimulus, _BLOCK, values))
@@ -116,22 +117,22 @@ class ShardLaunches:
         return phase_calls(self._kernels, shard, self._shard.packed, values, listed, stimulus, _BLOCK)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
-        """Put every row into the order that tiles need; does nothing without tiles."""
+        """Sort the entries of every row for tiles; does nothing without tiles."""
         self._kernels.sort_rows(Values(self._runtime, buffers, 0, self._given), stream)
 
     def send_ahead(self, buffers: Mapping[str, DeviceBuffer], ahead: int, stream: DeviceStream) -> None:
-        """Have what arrives ``ahead`` bursts after the next one added to the slot; the stream is idle afterwards."""
+        """Add to the slot what arrives ``ahead`` bursts after the next one, and wait for it."""
         self._kernels.recall(Values(self._runtime, buffers, 0, self._given), ahead).queue(stream)
         stream.synchronize()
 
     def settle(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
-        """Bring all weights and traces up to date, where learning is deferred; the stream is idle afterwards."""
+        """Compute all deferred learning, so that weights and traces are up to date, and wait for it."""
         values = Values(self._runtime, buffers, 0, self._given)
         self._kernels.spread("settle", WARP * self._shard.sources, _BLOCK, values).queue(stream)
         stream.synchronize()
 
     def _merged(self, values: Values) -> Call:
-        """The burst in one kernel: a block for each chunk, the first, and those that only take the last packets."""
+        """The burst in one kernel: a steering block, one for each chunk, and ``lag`` blocks that only take packets."""
         assert self._mail is not None
         shard, chunks = self._shard.shard, self._mail.packets
         resident = self._kernels.resident("burst", shard.threads)
@@ -141,7 +142,7 @@ class ShardLaunches:
 
 
 class DeviceShard:
-    """A shard with everything that it has on its device."""
+    """A shard with its buffers and launches on its device."""
 
     def __init__(self, runtime: DeviceRuntime, shard: PackedShard, streams: Streams, fill: Fill) -> None:
         self.runtime, self.shard = runtime, shard
@@ -166,12 +167,12 @@ class DeviceShard:
         self.calls: list[BurstCalls] = []
 
     def connect(self, kernels: dict[str, Any], mail: Mail | None, room: int, patience_ns: int) -> None:
-        """Fix the calls, once all mailboxes are there; ``None`` without an exchange."""
+        """Fix the launches; called once all mailboxes exist. ``mail`` is ``None`` without an exchange."""
         make_current(self.runtime)
         self._launches = ShardLaunches(self.runtime, self.shard, kernels, mail, room, patience_ns)
         self._launches.sort_rows(self._buffers, self._streams.burst)
         for number in range(SETS):
-            self.device.write_at(f"report.{number}", INDEX, -1)  # no burst is done: nothing waits for its lists
+            self.device.write_at(f"report.{number}", INDEX, -1)  # no burst done: no list to deliver
         self.calls = [self._calls(number) for number in range(SETS)]
 
     def _calls(self, number: int) -> BurstCalls:
@@ -179,9 +180,9 @@ class DeviceShard:
         return self._launches.calls(self._buffers, number, self._capacity[number], self.shard.packed.batch.log)
 
     def upload(self, number: int, table: StimulusTable, keep: bool, burst: int = 0, exchange: int = 0) -> bool:
-        """Queue the head and the stimulus of a batch; ``True`` if graphs with the set's calls are void.
+        """Queue the upload of a batch's head and stimulus; ``True`` if the set's graphs have become invalid.
 
-        ``burst`` and ``exchange``: the last ones before the batch.
+        ``burst`` and ``exchange`` are the numbers of the last ones before the batch.
         """
         make_current(self.runtime)
         grown = self._grow(number, max(len(table.ids), len(table.forced)))
@@ -195,14 +196,14 @@ class DeviceShard:
         self.runtime.upload(self._buffers[f"report.{number}"], head, stream)
         if table.empty and not self._stimulated[number] and not grown:
             return False
-        # Offsets of an empty table take the place of others.
+        # An empty table is uploaded once after a stimulated batch, to clear the old offsets.
         self._stimulated[number] = not table.empty
         for name, values in table_columns(table).items():
             self.runtime.upload(self._buffers[f"{name}.{number}"], staging.filled(name, values), stream)
         return grown
 
     def _grow(self, number: int, needed: int) -> bool:
-        """Make room for a burst with more stimulus than the buffers hold."""
+        """Grow the stimulus buffers to ``needed`` ids, if they are smaller; ``True`` if they grew."""
         if needed <= self._capacity[number]:
             return False
         batch = self.shard.packed.batch
@@ -214,7 +215,7 @@ class DeviceShard:
         return True
 
     def single(self, number: int) -> SingleBurst:
-        """What runs single bursts on the buffers of set ``number``, where the network is the only shard."""
+        """The runner of single bursts on set ``number``, for a network that is the only shard."""
         if number not in self._singles:
             launches, log = self._launches, self.shard.packed.batch.log
             assert launches is not None
@@ -227,7 +228,7 @@ class DeviceShard:
         return self._singles[number]
 
     def step(self, number: int, stimulus: PackedStimulus | None, behind: Behind | None) -> tuple[FiredList, int]:
-        """Run one burst, where the network is the only shard: its list, ids ascending, and its candidates."""
+        """Run one burst of a network that is the only shard; return its fired list, ids ascending, and candidates."""
         make_current(self.runtime)
         fired, count, candidates = self.single(number).step(stimulus, self._streams.burst, behind)
         if fired is None:
@@ -237,14 +238,14 @@ class DeviceShard:
         return fired, candidates
 
     def download(self, number: int) -> None:
-        """Queue the report of a batch, behind its bursts."""
+        """Queue the download of a batch's report, after its bursts."""
         self.runtime.download(self._reports[number], self._buffers[f"report.{number}"], self._streams.burst)
         if self.shard.shard.exchanges:
             self.runtime.download(self._links[number], self._buffers["link"], self._streams.burst)
             self.runtime.download(self._tallies[number], self._buffers["tallies"], self._streams.burst)
 
     def result(self, number: int) -> ShardResult:
-        """The report, once the batch is over."""
+        """The result of the batch of set ``number``, once it is over."""
         report = report_of(self._reports[number])
         if self.shard.shard.merged and report.bursts:
             last = int(self._tallies[number][(self._before[number] + report.bursts) % TALLIES])
@@ -252,14 +253,14 @@ class DeviceShard:
         return ShardResult(report, self._before[number], *failure_of(int(self._links[number][FAILED])))
 
     def fired(self, number: int, count: int) -> FiredList:
-        """The first ``count`` entries of a batch's log: ids in the network and potentials, in the order of the log."""
+        """Network ids and potentials of the first ``count`` entries of a batch's log, in the log's order."""
         make_current(self.runtime)
         return self._staging[number].fired(
             count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
         )
 
     def state(self, clamped: bool, arrivals: Arrivals) -> StatePart:
-        """The shard's part of the state, of which ``arrivals`` are still to come."""
+        """The shard's part of the state; pending contributions that the host still holds are in ``arrivals``."""
         make_current(self.runtime)
         burst = int(self.device.read("control")[BURST])
         pending = self._pending(burst)
@@ -276,7 +277,7 @@ class DeviceShard:
         return self.device.pending.read_coming(lambda ahead: launches.send_ahead(self._buffers, ahead, stream))
 
     def release(self) -> None:
-        """Let go of the device's memory."""
+        """Free the device's memory."""
         self.calls = []
         self._singles = {}
         self._launches = None
@@ -284,7 +285,7 @@ class DeviceShard:
 
 
 def plan_of(shard: PackedShard) -> MemoryPlan:
-    """The buffers of a shard with their bytes; mailboxes come on top."""
+    """The buffers of a shard with their bytes, without mailboxes."""
     sizes = shard.packed.sizes
     entries = sizes.static_entries + sizes.computed_entries
     return MemoryPlan(shard.buffers, sizes.neurons, entries, shard.packed.host_buffers)
@@ -296,7 +297,7 @@ def _place(runtime: DeviceRuntime, shard: PackedShard) -> str:
 
 
 def _columns(shard: PackedShard) -> npt.NDArray[np.uint32] | slice:
-    """Where the shard's neurons lie in a column of the network."""
+    """The shard's neurons as an index into a column of the network."""
     if shard.spaced is None:
         return shard.ids()
     first, step = shard.spaced.first, shard.spaced.step

@@ -1,4 +1,4 @@
-"""Chooses for all shards of a network alike how they deliver: by queues per owner, else blocks and rows of one form."""
+"""Makes the shards of a network share one form, and so their kernels: with queues per owner, or without."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from burstproof.engine.cuda.plan.shard_pack import PackedShard, needs_queues, qu
 from burstproof.engine.cuda.plan.shard_variant import merged_shape, merged_share, padded_share, row_share
 
 _LOG_PER_NEURON = 3
-"""Least room in the log of a burst in one kernel, which must hold two bursts more: see ``kernels.steer``."""
+"""Log entries per neuron, at least, if a burst is one kernel: the log must hold two more bursts (``kernels.steer``)."""
 
 
 def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...] | None:
-    """The shards with queues per owner, if all of them gain by that and their devices have room; see ``queued``."""
-    made: list[PackedShard] = []
+    """The shards with queues per owner; ``None`` unless all shards gain and all devices have room (``queued``)."""
+    candidates: list[PackedShard] = []
     needed = any(needs_queues(shard) for shard in packed)
     for shard, runtime in zip(packed, runtimes, strict=True):
-        own = queued(shard, runtime.overlaps, needed=needed)
-        if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes:
+        candidate = queued(shard, runtime.overlaps, needed=needed)
+        if candidate is None or block_bytes(candidate.shard.variant) > runtime.shared_bytes:
             return None
-        made.append(own)
-    log = max(shard.neurons for shard in made)  # a full log is told in the burst that fills it
-    spaced = all(shard.shard.spaced_ids for shard in made)
+        candidates.append(candidate)
+    log = max(shard.neurons for shard in candidates)  # enough: a full log is announced in the burst that fills it
+    spaced = all(shard.shard.spaced_ids for shard in candidates)
     owned = tuple(
         replace(
             shard,
@@ -41,7 +41,7 @@ def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]
             packed=replace(shard.packed, batch=replace(shard.packed.batch, log=max(shard.packed.batch.log, log))),
             shard=replace(shard.shard, spaced_ids=spaced),
         )
-        for shard in made
+        for shard in candidates
     )
     mail = mail_bytes(Path.PEER, len(owned), side_words(log, carries_potentials=False))
     return owned if all(_have_room(owned, runtimes, runtime, mail) for runtime in runtimes) else None
@@ -50,8 +50,8 @@ def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]
 def _have_room(
     shards: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], runtime: DeviceRuntime, mail: int
 ) -> bool:
-    """Whether a device has room for its shards, each with ``mail`` bytes of mailboxes."""
-    here = [shard for shard, place in zip(shards, runtimes, strict=True) if place is runtime]
+    """Whether device ``runtime`` has room for its shards, each with ``mail`` bytes of mailboxes."""
+    here = [shard for shard, on in zip(shards, runtimes, strict=True) if on is runtime]
     make_current(runtime)
     room = available_bytes(runtime.memory_info()[0], here[0].packed.options)
     return sum(plan_of(shard).total_bytes + mail for shard in here) <= room
@@ -60,10 +60,13 @@ def _have_room(
 def alike(
     packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime], merged: bool = False, padded: bool = True
 ) -> tuple[PackedShard, ...]:
-    """The shards with what need not differ made equal, so that they share kernels; ``padded``: rows may be, if room."""
-    most = max(packed, key=lambda shard: shard.neurons)
+    """The shards with equal launch shapes and row forms, so that they share kernels.
+
+    ``merged``: a burst may be one kernel. ``padded``: its rows may be padded, if the devices have room.
+    """
+    largest = max(packed, key=lambda shard: shard.neurons)
     merged = merged and not any(shard.shard.collects or shard.shard.variant.count_ahead for shard in packed)
-    shape = merged_shape(most.neurons) if merged else (most.shard.threads, most.shard.per_thread)
+    shape = merged_shape(largest.neurons) if merged else (largest.shard.threads, largest.shard.per_thread)
     words = _row_words(packed) if merged and padded else 0
     share = max(shard.shard.share for shard in packed)
     if merged:
@@ -78,8 +81,8 @@ def alike(
         "row_words": words,
     }
     ring = packed[0].packed.layout.max_delay + int(merged)
-    log = _LOG_PER_NEURON * most.neurons if merged else 0
-    made = tuple(
+    log = _LOG_PER_NEURON * largest.neurons if merged else 0
+    shards = tuple(
         replace(
             shard,
             spaced=shard.spaced if common["spaced_ids"] else None,
@@ -92,19 +95,19 @@ def alike(
         )
         for shard, runtime in zip(packed, runtimes, strict=True)
     )
-    if words and not all(_fits(shard, runtime) for shard, runtime in zip(made, runtimes, strict=True)):
+    if words and not all(_fits(shard, runtime) for shard, runtime in zip(shards, runtimes, strict=True)):
         return alike(packed, runtimes, merged, padded=False)
-    return made
+    return shards
 
 
 def _fits(shard: PackedShard, runtime: DeviceRuntime) -> bool:
-    """Whether a shard with padded rows fits its device, and its table is no longer than their links reach."""
+    """Whether a shard with padded rows fits its device, and the links of rows reach the end of its table."""
     room = _have_room([shard], [runtime], runtime, 0)
     return table_words(shard.lengths, shard.shard.row_words) < FURTHEST and room
 
 
 def _row_words(packed: Sequence[PackedShard]) -> int:
-    """Words of a padded row of every shard, or 0."""
+    """Words of a padded row, the same for all shards; 0 if rows are not padded."""
     if not all(shard.shard.can_pad for shard in packed):
         return 0
     lengths = np.zeros(max(len(shard.lengths) for shard in packed), np.int64)

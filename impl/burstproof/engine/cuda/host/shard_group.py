@@ -1,4 +1,4 @@
-"""The shards of one device: a stream, and a graph for each batch, in which all publish before any waits."""
+"""The shards of one device: one stream, and one graph per kind of batch; all shards publish before any waits."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from burstproof.engine.cuda.plan.buffers import SETS
 class DeviceGroup:
     """The shards that share a device.
 
-    Kernels of one burst are queued shard by shard in two halves: the dynamics of all, which publish, then what waits
-    for lists. So no kernel waits for one that is queued behind it.
+    A burst is queued in two halves: first the dynamics of all shards, which publish their lists, then the kernels of
+    all shards that wait for lists. So no kernel waits for one that is queued behind it.
     """
 
     def __init__(self, runtime: DeviceRuntime, streams: Streams, use_graphs: bool) -> None:
@@ -28,7 +28,7 @@ class DeviceGroup:
         self._finished = [runtime.event() for _ in range(SETS)]
 
     def warm(self) -> None:
-        """Launch every kernel once in a batch of no bursts, so that nothing is loaded during a capture."""
+        """Launch every kernel once, in a batch of 0 bursts: kernels must not be loaded during a capture."""
         make_current(self.runtime)
         for number in range(SETS):
             self._queue(number, 1, True, True, self.streams.burst)
@@ -36,23 +36,23 @@ class DeviceGroup:
         self.streams.burst.synchronize()
 
     def forget(self, number: int) -> None:
-        """Void the graphs of a set whose calls have changed."""
+        """Discard the graphs of a set whose launches have changed."""
         self._graphs = {key: graph for key, graph in self._graphs.items() if key[0] != number}
 
     def ready(self, number: int) -> None:
-        """Let the bursts wait for what goes up."""
+        """Let the bursts of set ``number`` wait for its uploads."""
         self._uploaded[number].record(self.streams.upload)
         self.streams.burst.wait(self._uploaded[number])
 
     def prepare(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
-        """Capture the batch, if it is not yet: no device may wait for another while the host still captures."""
+        """Capture the batch unless it is: the host must not stop to capture while a device waits for others."""
         key = (number, length, stimulated, keep)
         if key not in self._graphs:
             make_current(self.runtime)
             self._graphs[key] = self.runtime.capture(lambda stream: self._queue(*key, stream))
 
     def run(self, number: int, length: int, stimulated: bool, keep: bool) -> None:
-        """Queue the batch that was captured, and the reports behind it."""
+        """Queue the captured batch, then the download of its reports."""
         make_current(self.runtime)
         self._graphs[number, length, stimulated, keep].launch(self.streams.burst)
         self.finish(number)
@@ -63,7 +63,7 @@ class DeviceGroup:
         self._burst(number, place, stimulated, keep, self.streams.burst)
 
     def finish(self, number: int) -> None:
-        """Queue the reports of a batch, behind its bursts; the device must be current."""
+        """Queue the download of a batch's reports after its bursts; the device must be current."""
         for shard in self.shards:
             shard.download(number)
         self._finished[number].record(self.streams.burst)
@@ -73,17 +73,17 @@ class DeviceGroup:
         self._finished[number].synchronize()
 
     def census(self, number: int, stimulated: bool) -> bool:
-        """Queue what comes before the dynamics; ``True`` if candidates are counted ahead."""
-        stimulus, ahead, *_ = self._phases(number, stimulated)
-        self._launch(stimulus + ahead)
-        return bool(ahead)
+        """Queue the phases before the dynamics; ``True`` if candidates are counted ahead."""
+        stimulus, count_ahead, *_ = self._phases(number, stimulated)
+        self._launch(stimulus + count_ahead)
+        return bool(count_ahead)
 
     def dynamics(self, number: int, stimulated: bool) -> None:
         """Queue the dynamics of one burst."""
         self._launch(self._phases(number, stimulated)[2])
 
     def deliver(self, number: int) -> None:
-        """Queue what sends along the rows."""
+        """Queue the delivery of one burst."""
         self._launch(self._phases(number, False)[3])
 
     def _launch(self, calls: list[Call]) -> None:
@@ -92,7 +92,7 @@ class DeviceGroup:
             call.queue(self.streams.burst)
 
     def _queue(self, number: int, length: int, stimulated: bool, keep: bool, stream: DeviceStream) -> None:
-        """Queue ``length`` bursts; allocates and synchronises nothing, so it can be captured."""
+        """Queue ``length`` bursts; capturable, since it neither allocates nor synchronises."""
         for place in range(length):
             self._burst(number, place, stimulated, keep, stream)
 
@@ -102,12 +102,12 @@ class DeviceGroup:
                 call.queue(stream)
 
     def _phases(self, number: int, stimulated: bool, mode: int = COUNTS, place: int = 0) -> list[list[Call]]:
-        """The calls of all shards, phase by phase."""
+        """The launches of all shards, phase by phase."""
         shards = [shard.calls[number].phases(stimulated, mode, place) for shard in self.shards]
         return [[call for calls in phase for call in calls] for phase in zip(*shards, strict=True)]
 
     def release(self) -> None:
-        """Wait for the device and let go of its memory."""
+        """Wait for the device, then free its memory."""
         make_current(self.runtime)
         self.runtime.close()
         self._graphs.clear()

@@ -1,6 +1,7 @@
-"""One burst at a time of a network on one device, in several kernels: stimulus and list lie in host memory.
+"""Single bursts of several kernels on one device, with stimulus and fired list in mapped host memory.
 
-So a burst is one graph and one wait; a batch would upload its head and its stimulus, and download report and list.
+Such a burst is one graph launch and one wait. A batch would also upload its head and stimulus, and download its report
+and list.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from burstproof.engine.state import Stimulus
 _BLOCK, _BLOCKS = 256, 8
 
 MakeCalls = Callable[[dict[str, DeviceBuffer], int], BurstCalls]
-"""The calls of a burst with these buffers of stimulus, read by so many threads."""
+"""Makes the launches of a burst whose stimulus lies in these buffers and is read by so many threads."""
 
 
 class SingleBurst:
-    """Runs single bursts on one set of batch buffers, ``number``, of which ``values`` knows the rest."""
+    """Runs single bursts on batch set ``number``; other kernel arguments come from ``values``."""
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, number: int, values: Values, make: MakeCalls) -> None:
         from burstproof.engine.cuda.kernels.single import single_kernels
@@ -40,13 +41,13 @@ class SingleBurst:
         self._captured: dict[bool, DeviceGraph | None] = {}
 
     def holds(self, stimulus: Stimulus | PackedStimulus) -> bool:
-        """Whether ``step`` can take it."""
+        """Whether ``step`` can take ``stimulus``."""
         return self._window.holds(stimulus)
 
     def step(
         self, stimulus: PackedStimulus | None, stream: DeviceStream, behind: Behind | None
     ) -> tuple[FiredList | None, int, int]:
-        """Run one burst: its list, ids ascending, or ``None`` if it is too long; its length; and its candidates."""
+        """Run one burst; return its fired list (ids ascending; ``None`` if too long), its length and its candidates."""
         if stimulus is not None:
             self._window.put(stimulus)
         self._run(stimulus is not None, stream)
@@ -61,9 +62,10 @@ class SingleBurst:
         return (ids[order], self._window.potentials[:count][order]), count, candidates
 
     def _run(self, stimulated: bool, stream: DeviceStream) -> None:
-        """The first burst of a kind loads its kernels; later ones are replayed."""
+        """Queue a burst: the first of a kind launches and so loads its kernels, the second captures a graph."""
         graph = self._captured.get(stimulated)
-        if graph is None and stimulated in self._captured and self._graphs:
+        has_run = stimulated in self._captured
+        if graph is None and has_run and self._graphs:
             graph = self._captured[stimulated] = self._runtime.capture(lambda stream: self._queue(stimulated, stream))
         if graph is not None:
             graph.launch(stream)

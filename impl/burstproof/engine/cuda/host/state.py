@@ -1,4 +1,4 @@
-"""Between the device's buffers and the canonical EngineState."""
+"""Converts between the device's buffers and the canonical ``EngineState``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from burstproof.engine.state import EngineState
 
 _COUNTERS = {"tallies", "span_counts", "progress", "recalled_counts", "calendar_counts", "calendar_spares"}
 _COUNTERS |= {"queue_lengths", "queue_spills", "bucket_counts", "pieces"}
-"""Buffers that count within a burst, and what says of which burst it is; they start at 0."""
+"""Counters of single bursts and the burst numbers beside them; cleared when a state is restored."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float32]
 class DeviceState(DeviceBuffers):
     """Reads and writes the state of a network or a shard.
 
-    The history that plasticity needs is that of all ``sources`` neurons of the network.
+    The firing history for plasticity covers all ``sources`` neurons of the network, even on a shard.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class DeviceState(DeviceBuffers):
         return self._variant.plastic or self._variant.extras.degenerates
 
     def adopt(self, place: int, model: int) -> None:
-        """The neuron at ``place`` has the base parameters of ``model`` from now on."""
+        """Give the neuron at ``place`` the base parameters of neuron ``model``."""
         if self._features is not None:
             self._features.adopt(place, model)
 
@@ -75,9 +75,9 @@ class DeviceState(DeviceBuffers):
     def capture(
         self, members: npt.NDArray[np.uint32] | slice, clamped: bool, pending: Pending | None = None
     ) -> StatePart:
-        """The state of what is on the device; ``members`` are the ids of its neurons.
+        """The state of the neurons on the device, whose ids are ``members``.
 
-        ``pending`` is what arrives in the coming bursts, where the slots do not say it.
+        ``pending`` are the pending contributions; by default they are read from the slots.
         """
         variant = self._variant
         control = self.read("control")
@@ -112,7 +112,7 @@ class DeviceState(DeviceBuffers):
         return StatePart(members, rows, state)
 
     def _learnt(self) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats]:
-        """Rows of the network's synapse table that change, their weights, eligibility traces and psps."""
+        """Rows of the network's synapse table that can change, with their weights, eligibility traces and psps."""
         plastic, computed = self._layout.plastic, self._layout.computed
         places = np.empty(0, np.int64) if plastic is None else plastic.positions
         features = self._packed.network.features
@@ -124,7 +124,7 @@ class DeviceState(DeviceBuffers):
         return computed.rows[places], weights, traces, psps
 
     def _history(self, burst: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint16]]:
-        """Last firings and streaks, as far as a window still reaches them."""
+        """Last firings and streaks of all sources; 0 where no plasticity window reaches back to them."""
         if self._layout.plastic is None:
             return np.zeros(self._sources, np.int64), np.zeros(self._sources, np.uint16)
         longest = self._layout.plastic.longest_window
@@ -132,9 +132,9 @@ class DeviceState(DeviceBuffers):
             last_fired, streaks = firings_of(self.read("histories")[: self._sources], burst, longest)
         else:
             last_fired, streaks = (self.read(name)[: self._sources] for name in ("last_fired", "streaks"))
-        lost = last_fired <= max(0, burst - (longest - 1))
-        last_fired[lost] = 0
-        streaks[lost] = 0
+        out_of_reach = last_fired <= max(0, burst - (longest - 1))
+        last_fired[out_of_reach] = 0
+        streaks[out_of_reach] = 0
         return last_fired, streaks
 
     def write_neurons(
@@ -144,7 +144,7 @@ class DeviceState(DeviceBuffers):
         counts: npt.NDArray[np.uint16],
         countdowns: npt.NDArray[np.uint16],
     ) -> None:
-        """Write the neurons as they are after ``burst``, but for their marks, and the control, before any history."""
+        """Write the neurons' state after ``burst`` except their marks, and a control array without history."""
         control, features = np.zeros(CONTROL_LENGTH, np.int64), self._variant.features
         control[[BURST, SLOT, SETTLED]] = burst, burst % self._ring_length, burst
         self.write("control", control)
@@ -154,7 +154,7 @@ class DeviceState(DeviceBuffers):
             self.write("countdowns", running_countdowns(countdowns, self._table.valid_mask))
 
     def restore(self, state: EngineState) -> None:
-        """Write ``state`` over everything; the kernels must be those for it (``packed_for``)."""
+        """Write all of ``state``; the network must be packed for it (``packed_for``)."""
         self.write_neurons(
             state.burst_count,
             state.membrane_potentials,

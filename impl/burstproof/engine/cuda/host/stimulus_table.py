@@ -1,4 +1,4 @@
-"""The stimulus of a batch: which bursts it covers and what comes in from outside in each, as a table for each shard."""
+"""The stimulus of a batch as one table per shard; the table also says how many bursts the batch covers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from burstproof.engine.packing import PackedStimulus
 
 @dataclass(frozen=True, eq=False)
 class StimulusTable:
-    """Stimulus of consecutive bursts, packed one after another.
+    """Stimulus of consecutive bursts, concatenated (CSR).
 
-    ``offsets`` and ``forced_offsets`` (batch length + 1,) int64, the last value repeated; ``ids`` uint32 with
-    ``amounts`` in units of 2^-k; ``forced`` uint32. ``clamped`` holds the places of bursts with a clamped amount.
+    ``offsets`` and ``forced_offsets`` (batch length + 1,) int64, padded with their last value; ``ids`` uint32 with
+    ``amounts`` in units of 2^-k; ``forced`` uint32. ``clamped`` are the places of bursts with a clamped amount.
     """
 
     bursts: int
@@ -31,7 +31,7 @@ class StimulusTable:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing comes from outside in any burst."""
+        """Whether no burst has any stimulus."""
         return not len(self.ids) and not len(self.forced)
 
 
@@ -40,8 +40,8 @@ def batch_table(
 ) -> StimulusTable:
     """The table of at most ``bursts`` bursts from burst number ``first`` on, for a batch of ``length``.
 
-    The batch ends early before a burst whose stimulus does not fit into ``capacity`` ids any more; the first burst is
-    always taken.
+    The batch ends before the first burst whose stimulus no longer fits into ``capacity`` ids; it has at least one
+    burst.
     """
     taken: list[PackedStimulus | None] = []
     used = forced = 0
@@ -77,7 +77,7 @@ def _offsets(counts: Sequence[int], length: int) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Which ids belong to a shard, and where they are in it; ``capacity`` ids fit into its buffers."""
+    """Maps ids to places in a shard; its stimulus buffers hold ``capacity`` ids."""
 
     shard: PackedShard
     ids: npt.NDArray[np.uint32] | None
@@ -89,19 +89,19 @@ class Places:
         return cls(shard, shard.ids() if shard.spaced is None else None, shard.packed.batch.stimulus)
 
     def find(self, ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]:
-        """Which of ascending ``ids`` are the shard's, and their places."""
-        if self.ids is None:
-            spaced = self.shard.spaced
-            assert spaced is not None
-            distance = ids.astype(np.int64) - spaced.first
-            places = distance // spaced.step
-            own = (distance >= 0) & (distance % spaced.step == 0) & (places < self.shard.neurons)
+        """Which of ascending ``ids`` belong to the shard, and their places in it."""
+        if self.ids is not None:
+            places, own = places_among(self.ids, ids)
             return own, places[own].astype(np.uint32)
-        places, own = places_among(self.ids, ids)
+        spaced = self.shard.spaced
+        assert spaced is not None
+        distance = ids.astype(np.int64) - spaced.first
+        places = distance // spaced.step
+        own = (distance >= 0) & (distance % spaced.step == 0) & (places < self.shard.neurons)
         return own, places[own].astype(np.uint32)
 
     def part(self, stimulus: PackedStimulus) -> PackedStimulus:
-        """The shard's part, with places instead of ids."""
+        """The shard's part of ``stimulus``, with places instead of ids."""
         if not self.shard.shard.exchanges:
             return stimulus
         own, ids = self.find(stimulus.ids)
@@ -117,7 +117,7 @@ def shard_tables(
     places: Sequence[Places],
     dtype: np.dtype[Any],
 ) -> tuple[StimulusTable, ...]:
-    """The tables of all shards for at most ``bursts`` bursts from number ``first`` on: equally many for each."""
+    """One table per shard, for at most ``bursts`` bursts from burst ``first`` on; all cover the same bursts."""
     coming = {number: stimuli[number] for number in range(first, first + bursts) if number in stimuli}
     parts = [{number: place.part(given) for number, given in coming.items()} for place in places]
 
@@ -125,6 +125,6 @@ def shard_tables(
         given = zip(parts, places, strict=True)
         return tuple(batch_table(part, first, count, length, place.capacity, dtype) for part, place in given)
 
-    made = tables(bursts)
-    least = min(table.bursts for table in made)
-    return made if least == bursts else tables(least)
+    longest = tables(bursts)
+    fewest = min(table.bursts for table in longest)
+    return longest if fewest == bursts else tables(fewest)

@@ -1,4 +1,4 @@
-"""A packed network as the first contents of the device's buffers."""
+"""Uploads a packed network: the initial contents of the device's buffers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Contents = Iterator[tuple[str, npt.NDArray[Any]]]
 
 
 def fill_shard(shard: PackedShard, device: DeviceState, network: Network) -> None:
-    """Write everything that does not start as zeros; ``network`` is the whole one."""
+    """Write every buffer that does not start as zeros; ``network`` is the whole network."""
     upload_members(shard, device)
     upload_neurons(shard.packed, device)
     if shard.shard.row_words:
@@ -37,7 +37,7 @@ def fill_shard(shard: PackedShard, device: DeviceState, network: Network) -> Non
 
 
 def upload_padded(shard: PackedShard, device: DeviceState) -> None:
-    """Write the rows of a network of static synapses, padded."""
+    """Write the padded rows of a shard with static synapses only."""
     rows = shard.packed.layout.static
     device.write("targets", pad_rows(rows, first_of_rows(rows), shard.shard.row_words))
     if rows.clamped_sources is not None:
@@ -45,13 +45,13 @@ def upload_padded(shard: PackedShard, device: DeviceState) -> None:
 
 
 def upload_members(shard: PackedShard, device: DeviceState) -> None:
-    """Write the table of ids, where there is one."""
+    """Write the table of ids, unless the ids follow from a formula."""
     if shard.spaced is None:
         device.write("members", shard.ids())
 
 
 def upload_neurons(packed: Packed, device: DeviceState) -> None:
-    """Write control, state and parameters of the neurons."""
+    """Write the control array and the neurons' state and parameters."""
     neurons = packed.network.neurons
     device.write_neurons(
         packed.network.burst_count,
@@ -67,7 +67,7 @@ def upload_neurons(packed: Packed, device: DeviceState) -> None:
 
 
 def upload_synapses(packed: Packed, device: DeviceState) -> None:
-    """Write the rows, and the rules of plasticity; eligibility traces are not among them."""
+    """Write the rows and the plasticity rules, without eligibility traces."""
     for name, values in _synapses(packed.layout, packed.variant):
         device.write(name, values)
 
@@ -113,7 +113,7 @@ def _static(rows: StaticRows, variant: Variant) -> Contents:
 
 
 def first_of_rows(rows: StaticRows) -> npt.NDArray[Any]:
-    """The first contribution of each source, 0 where it has none."""
+    """The first contribution of each row, 0 for an empty row."""
     firsts = np.zeros(len(rows.offsets) - 1, rows.contributions.dtype)
     used = np.flatnonzero(np.diff(rows.offsets))
     firsts[used] = rows.contributions[rows.offsets[used]]

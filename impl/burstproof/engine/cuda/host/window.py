@@ -1,4 +1,4 @@
-"""Host memory that the device reaches too: a single burst takes its stimulus from there, and leaves its list there."""
+"""Mapped host memory of a single burst: the device reads its stimulus there and writes its fired list there."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _TABLE = StimulusColumns._fields
 
 
 class HostWindow:
-    """Room for ``size`` amounts, as many forced firings, and a list as long.
+    """Room for ``size`` amounts, ``size`` forced firings and a fired list of ``size`` entries.
 
     Attributes
     ----------
     size : int
     readers : int
-        Threads that read a stimulus. More of them take longer: each asks over the link how long it is.
+        Threads that read a stimulus. More would be slower: each reads the stimulus' length over the link.
     table : dict of DeviceBuffer
-        Columns of the stimulus, by the names of a batch's own.
+        Stimulus columns, named as those of a batch set.
     given : dict
-        Fields of ``args.Window``: where kernels leave a list and an ``answer`` of so many numbers.
+        Fields of ``args.Window``: the buffers for the fired list and for an ``answer`` of so many numbers.
     ids, potentials, answer : uint32 (size,), float32 (size,), int64
-        The same as the host sees it.
+        The same memory as NumPy arrays.
     """
 
     def __init__(self, runtime: DeviceRuntime, packed: Packed, answer: int) -> None:
@@ -55,7 +55,7 @@ class HostWindow:
         return len(stimulus.ids) <= self.size and len(stimulus.forced) <= self.size
 
     def put(self, stimulus: PackedStimulus) -> None:
-        """Leave ``stimulus``, which it holds, for the device."""
+        """Write ``stimulus``, which must fit, for the device to read."""
         offsets, ids, amounts, forced_offsets, forced = (self.table[name].array for name in _TABLE)
         offsets[1], forced_offsets[1] = len(stimulus.ids), len(stimulus.forced)
         ids[: len(stimulus.ids)] = stimulus.ids
@@ -63,5 +63,5 @@ class HostWindow:
         forced[: len(stimulus.forced)] = stimulus.forced
 
     def fired(self, count: int) -> FiredList:
-        """A copy of the list, in the order in which the device left it."""
+        """A copy of the first ``count`` entries of the fired list, in the device's order."""
         return self.ids[:count].copy(), self.potentials[:count].copy()
