@@ -160,14 +160,15 @@ def copy(target: ndarray, source: ndarray, stream: Stream | None = None) -> None
     if all(on_host):
         target[...] = source
     elif target.nbytes:
-        if on_host[0]:
-            device_id, to, start = source.device.id, target.ctypes.data, source.data.ptr
-        else:
-            device_id, to, start = target.device.id, target.data.ptr, source.ctypes.data
-        with OnDevice(device_id):
+        device_array = source if on_host[0] else target
+        with OnDevice(device_array.device.id):
             cuda = cupy_or_error().cuda
             queue = cuda.get_current_stream() if stream is None else stream
-            cuda.runtime.memcpyAsync(to, start, target.nbytes, _MEMCPY_DEFAULT, queue.ptr)
+            cuda.runtime.memcpyAsync(_address(target), _address(source), target.nbytes, _MEMCPY_DEFAULT, queue.ptr)
+
+
+def _address(array: Any) -> int:
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
 def _misfit(problem: str, got: str) -> ArrayError:

@@ -132,20 +132,8 @@ Launch = Callable[[DeviceStream], None]
 class DeviceRuntime(Protocol):
     """One device as an engine needs it; not thread-safe.
 
-    Attributes
-    ----------
-    simulated : bool
-        Whether this is the CUDA simulator.
-    graphs : bool
-        Whether ``capture`` works.
-    overlaps : bool
-        Whether the device has programmatic dependent launch (``dependent_launch``).
-    multiprocessors, l2_bytes, shared_bytes : int
-        Number of multiprocessors, size of the L2 cache, and most shared memory of a block.
-    capability : tuple of int
-        Compute capability.
-    name : str
-        The device's model.
+    ``graphs``: ``capture`` works. ``overlaps``: the device has programmatic dependent launch (``dependent_launch``).
+    ``shared_bytes``: most shared memory of a block. ``capability``: compute capability. ``name``: the model.
     """
 
     simulated: bool
@@ -224,14 +212,8 @@ class DeviceRuntime(Protocol):
     ) -> None:
         """Queue ``kernel`` with ``arguments``: buffers, their views, numpy scalars and tuples, or a list from ``pack``.
 
-        Parameters
-        ----------
-        overlapped : bool
-            The kernel may start before the previous one has ended (``dependent_launch``). Only if ``overlaps``.
-        cooperative : bool
-            All blocks are resident at once: at most ``resident_blocks`` per multiprocessor.
-        shared_bytes : int
-            Dynamic shared memory of a block.
+        ``overlapped``: it may start before the previous kernel has ended, if the device ``overlaps``. ``cooperative``:
+        all blocks are resident at once, at most ``resident_blocks`` per multiprocessor. ``shared_bytes``: dynamic.
         """
 
     def resident_blocks(self, kernel: Kernel, block: int) -> int:

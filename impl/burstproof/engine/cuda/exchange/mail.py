@@ -107,7 +107,7 @@ def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail
         inboxes = [[(boxes[to], sender * side) for sender in range(shards)] for to in range(shards)]
         return _mail(path, words, runtimes, sinks, inboxes, boxes)
     if path is Path.STAGED:
-        boxes = tuple(_allocate_host(runtime, side) for runtime in runtimes)
+        boxes = tuple(_allocate(runtime, side, on_host=True) for runtime in runtimes)
         sinks = [[(box, 0)] for box in boxes]
         inboxes = [[(box, 0) for box in boxes] for _ in boxes]
         return _mail(path, words, runtimes, sinks, inboxes, boxes)
@@ -140,23 +140,13 @@ def mail_bytes(path: Path, shards: int, words: int) -> int:
     return boxes * _SIDES * words * 8
 
 
-def _spec(words: int) -> BufferSpec:
-    return BufferSpec("mail", words, np.dtype(np.uint64))
-
-
-def _allocate(runtime: DeviceRuntime, words: int) -> DeviceBuffer:
-    """A mailbox on the device; in the simulator all mailboxes are arrays of the host."""
+def _allocate(runtime: DeviceRuntime, words: int, *, on_host: bool = False) -> DeviceBuffer:
+    """A mailbox on the device or in host memory; in the simulator all mailboxes are arrays of the host."""
+    spec = BufferSpec("mail", words, np.dtype(np.uint64))
     if runtime.simulated:
-        return runtime.mapped(_spec(words))
+        return runtime.mapped(spec)
     make_current(runtime)
-    return runtime.allocate([_spec(words)])["mail"]
-
-
-def _allocate_host(runtime: DeviceRuntime, words: int) -> DeviceBuffer:
-    if runtime.simulated:
-        return runtime.mapped(_spec(words))
-    make_current(runtime)
-    return runtime.allocate_host([_spec(words)])["mail"]
+    return (runtime.allocate_host if on_host else runtime.allocate)([spec])["mail"]
 
 
 def _mail(

@@ -2,7 +2,7 @@
 
 Memory neurons reach other neurons through synapses that the host keeps. What these synapses carry into a burst is known
 once the previous burst has ended, so the device need not wait until synapses have learnt and memories were made or
-forgotten. The bursts run in the resident kernel of a closed loop (``cuda.closed_loop``), which reports the fired ids.
+forgotten. The bursts run in the persistent kernel of a closed loop (``cuda.closed_loop``), which reports the fired ids.
 No memory needs potentials in this mode; if they are recorded, they are fetched after the next burst was started.
 """
 
@@ -27,9 +27,9 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 FEWEST = 32
-"""Shortest run for which the resident kernel is launched, in bursts."""
+"""Shortest run for which the persistent kernel is launched, in bursts."""
 PAYS = 1 << 16
-"""Bursts of an engine after which the resident kernel is compiled: that takes seconds and saves some 50 us a burst."""
+"""Bursts of an engine after which the persistent kernel is compiled: it takes seconds and saves some 50 us a burst."""
 
 _NO_SIGNALS, _NOBODY = np.empty(0, np.float32), np.empty(0, np.uint32)
 _NOTHING = Begun(_NOBODY, NO_AMOUNTS, _NOBODY, _NO_SIGNALS, _NOBODY, _NO_SIGNALS, 0)
@@ -63,7 +63,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         self._untold = _NO_SIGNALS
 
     def begin_run(self, bursts: int) -> bool:
-        """Count ``bursts`` more bursts of this engine and return whether their run should use the resident kernel."""
+        """Count ``bursts`` more bursts of this engine and return whether their run should use the persistent kernel."""
         self._asked += bursts
         return bursts >= FEWEST and self._asked >= PAYS and self._machine.gives_synapses_alone
 
@@ -119,7 +119,7 @@ class GrowingOnDevices(GrowingShards[Room[E]]):
         recorder.add(last.burst, len(ids) + len(begun.fired_ids), last.candidates + begun.candidates, *lists)
 
     def _give(self, stimulus: PackedStimulus | None) -> bool:
-        """Start a burst in the resident kernel; ``False`` if it has to be a batch."""
+        """Start a burst in the persistent kernel; ``False`` if it has to be a batch."""
         given = self._stimulus(_NOTHING, stimulus)
         if given is not None:
             given = given._replace(amounts=given.amounts.astype(self._dtype, copy=False))

@@ -49,7 +49,7 @@ def kernels_of(runtime: DeviceRuntime, shard: ShardVariant) -> dict[str, Any]:
     from burstproof.engine.cuda.kernels.catalogue import catalogue
 
     specs = sorted(catalogue(shard), key=_rank)
-    with _helped(runtime, shard, specs):
+    with _with_helpers(runtime, shard, specs):
         return {spec.name: compiled_once(runtime, spec) for spec in specs}
 
 
@@ -58,8 +58,8 @@ def _rank(spec: KernelSpec) -> int:
 
 
 @contextmanager
-def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelSpec]) -> Iterator[None]:
-    """A block during which helpers compile the missing kernels but the first; no helper outlives it."""
+def _with_helpers(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelSpec]) -> Iterator[None]:
+    """A ``with`` block beside which helpers compile all missing kernels but the first; no helper outlives it."""
     can_help = not runtime.simulated and idle_cores() > _HELPERS and _can_start_python()
     missing = [spec.name for spec in specs if can_help and not _is_known(runtime, spec)]
     helpers: list[subprocess.Popen[bytes]] = []
@@ -67,8 +67,8 @@ def _helped(runtime: DeviceRuntime, shard: ShardVariant, specs: Sequence[KernelS
         if len(missing) > _HELPERS:
             with suppress(OSError, ValueError, pickle.PicklingError):
                 for names in (missing[1:2], missing[2:]):
-                    helpers.append(_started())
-                    _tell(helpers[-1], (shard, names, runtime.capability))
+                    helpers.append(_start_helper())
+                    _send_task(helpers[-1], (shard, names, runtime.capability))
         yield
     finally:
         for helper in helpers:
@@ -87,7 +87,7 @@ def _can_start_python() -> bool:
     return bool(sys.executable) and not getattr(sys, "frozen", False) and _IS_HELPER not in os.environ
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start_helper() -> subprocess.Popen[bytes]:
     """Start a helper with this process's module path; ``-P`` keeps the current folder out unless it is on that path."""
     places = [place or os.getcwd() for place in sys.path if isinstance(place, str)]
     return subprocess.Popen(
@@ -99,14 +99,14 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _tell(helper: subprocess.Popen[bytes], work: Work) -> None:
+def _send_task(helper: subprocess.Popen[bytes], work: Work) -> None:
     """Send ``helper`` its task."""
     assert helper.stdin is not None
-    with helper.stdin as told:
-        pickle.dump(work, told)
+    with helper.stdin as pipe:
+        pickle.dump(work, pipe)
 
 
-def _help() -> None:
+def _run_helper() -> None:
     """The helper's main function: compile until done or until the parent is gone. Only the parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     from burstproof.engine.cuda.kernels.catalogue import catalogue
@@ -120,4 +120,4 @@ def _help() -> None:
 
 
 if __name__ == "__main__":
-    _help()
+    _run_helper()

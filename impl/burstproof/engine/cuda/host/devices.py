@@ -38,7 +38,7 @@ class BatchReport:
 
 
 class LoopKernel(Protocol):
-    """A resident kernel that runs one burst for every call (``kernels.closed_loop``).
+    """A persistent kernel that runs one burst for every call (``kernels.closed_loop``).
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class Devices(Protocol):
         """Run one burst on set ``number`` and return its fired list and candidate count. No batch may be in flight."""
 
     def loop_kernel(self) -> LoopKernel | None:
-        """The resident kernel for closed loops; ``None`` if a burst of this network is several kernels."""
+        """The persistent kernel for closed loops; ``None`` if the network cannot have one (``can_stay``)."""
 
     def resume(self) -> None:
         """Let batches run again after one that stopped early because its log was full."""

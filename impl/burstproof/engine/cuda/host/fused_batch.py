@@ -121,11 +121,7 @@ class FusedLaunches:
             yield kernels.modulate(values, variant.overlapped)
 
     def _burst(self, values: Values) -> Call:
-        """The burst kernel.
-
-        With queues: as many owner blocks as the device holds. Otherwise one block to steer, a block for each chunk or
-        few chunks, and blocks that send long rows.
-        """
+        """The burst kernel: with queues blocks of owners, else one that steers, those of chunks and of long rows."""
         variant, threads = self._packed.variant, self._shape.threads
         if variant.queues is not None:
             return self._kernels.own(values, variant.queues, threads, variant.overlapped)

@@ -167,7 +167,7 @@ def _surveyed(spec: SyntheticSpec, runtimes: Sequence[DeviceRuntime], strategy: 
         buffers, stream = runtime.allocate(specs), runtime.stream()
         values = Values(runtime, {**buffers, "row_counts": row_counts}, 0, _drawn(spec, ids, count))
         kernels = Kernels(runtime, None, (kernel,))
-        kernels.call("survey", _grid(runtime), BLOCK, values).queue(stream)
+        kernels.call("survey", _WAVES * runtime.multiprocessors, BLOCK, values).queue(stream)
         started.append((runtime, ids, count, row_counts, buffers, stream))
     parts = []
     for runtime, ids, count, row_counts, buffers, stream in started:
@@ -182,11 +182,6 @@ def _drawn(spec: SyntheticSpec, ids: SpacedIds, count: int) -> dict[str, Any]:
     """Kernel arguments by field name: the synapses to draw, and the ids whose synapses are kept."""
     drawn = {"sources": spec.neurons, "fan": spec.synapses_per_neuron}
     return drawn | {"first": ids.first, "step": ids.step, "number": count}
-
-
-def _grid(runtime: DeviceRuntime) -> int:
-    """Grid of a kernel that draws synapses."""
-    return _WAVES * runtime.multiprocessors
 
 
 def _contents(runtime: DeviceRuntime, buffer: DeviceBuffer) -> Any:
@@ -344,7 +339,8 @@ def _fill(spec: SyntheticSpec, parts: Sequence[_Part], shard: PackedShard, devic
         if strategy is not None:
             _scan(runtime, part.row_counts, buffers["offsets"])
     values = Values(runtime, buffers, 0, numbers)
-    Kernels(runtime, variant, (kernel,)).call("fill", _grid(runtime), BLOCK, values).queue(stream)
+    grid = _WAVES * runtime.multiprocessors
+    Kernels(runtime, variant, (kernel,)).call("fill", grid, BLOCK, values).queue(stream)
     stream.synchronize()
 
 

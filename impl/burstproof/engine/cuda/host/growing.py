@@ -29,27 +29,21 @@ class RoomyEngine(Protocol):
     @property
     def devices(self) -> Devices:
         """The network on its devices."""
-        ...
 
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst and queue ``behind`` after it; return the fired list and the candidate count."""
-        ...
 
     def staying_loop(self) -> StayingLoop | None:
-        """A closed loop with a resident kernel; ``None`` if a burst of the network is several kernels."""
-        ...
+        """A closed loop with a persistent kernel; ``None`` if the network cannot have one."""
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
-        ...
 
     def take(self, state: EngineState) -> None:
         """Continue from ``state``, which fits the network with room."""
-        ...
 
     def close(self) -> None:
         """Free the devices' memory."""
-        ...
 
 
 E = TypeVar("E", bound=RoomyEngine)
@@ -94,7 +88,7 @@ class Room(Generic[E]):
         return Fired(*fired, candidates)
 
     def give(self, stimulus: PackedStimulus | None, shows: bool) -> bool:
-        """Start a burst in the resident kernel; ``False`` if it has to be a batch.
+        """Start a burst in the persistent kernel; ``False`` if it has to be a batch.
 
         ``shows``: whether ``potentials`` will be called; constant from one ``leave`` to the next.
         """
@@ -113,7 +107,7 @@ class Room(Generic[E]):
         return self._loop.potentials()
 
     def leave(self) -> None:
-        """End the resident kernel, if it runs."""
+        """End the persistent kernel, if it runs."""
         if self._loop is not None:
             self._loop.pause()
 

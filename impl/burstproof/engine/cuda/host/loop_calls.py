@@ -53,14 +53,11 @@ class LoopCalls(NamedTuple):
     """Compiled functions; array arguments are contiguous.
 
     - ``borrow(mail, limits, valid)`` -> the table of addresses that ``post`` takes.
-    - ``post(addresses, ids, amounts, forced, number)`` writes a stimulus into the mail and rings; ``False``, without
-      ringing, if the stimulus is not valid and ascending and has to be packed first.
-    - ``ring(mail, number, amounts, forced)`` rings for a stimulus already in the mail, with so many amounts and forced
-      firings.
-    - ``wait(answers, replies, number, chunks, fired)`` copies the fired list to ``fired`` and returns an answer, or a
-      negative code (``host.loop_codes``).
-    - ``pick(fired, count, wanted, chosen)`` copies the wanted ids among the first ``count`` to ``chosen`` and returns
-      their number.
+    - ``post(addresses, ids, amounts, forced, number)`` writes a stimulus into the mail and rings; it returns ``False``
+      without ringing if the stimulus is not both valid and ascending, and so has to be packed first.
+    - ``ring(mail, number, amounts, forced)`` rings for a stimulus already in the mail, with these counts.
+    - ``wait(answers, replies, number, chunks, fired)`` copies what fired and returns an answer, or a code below 0.
+    - ``pick(fired, count, wanted, chosen)`` copies the wanted ids among the first ``count``, and returns their number.
     """
 
     borrow: Callable[..., npt.NDArray[np.int64]]

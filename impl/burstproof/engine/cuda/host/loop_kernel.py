@@ -1,4 +1,4 @@
-"""The resident kernel of closed loops on one device: its mail, its launches and its end."""
+"""The persistent kernel of closed loops on one device: its mail, its launches and its end."""
 
 from __future__ import annotations
 
