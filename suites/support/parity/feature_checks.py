@@ -207,16 +207,16 @@ def _interrupted(name: str) -> list[str]:
 
 def _cut(name: str) -> list[str]:
     """Runs that end within a burst, by an interruption or by a device: the engine says why it cannot go on."""
-    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+    from burstproof.engine.cuda.host.loop_kernel import PersistentKernel
     from burstproof.engine.features.memories import Memories
 
     trace = recording(name)
     options, problems = replace(trace_options(trace), cuda=CudaOptions()), list[str]()
     lost = DeviceFaultError("the device is lost", where="device", cure="Create another engine")
     for owner, method, error, kind, words in (
-        (StayingKernel, "finish", KeyboardInterrupt, InputError, "interrupted"),
+        (PersistentKernel, "finish", KeyboardInterrupt, InputError, "interrupted"),
         (Memories, "after", KeyboardInterrupt, InputError, "interrupted"),
-        (StayingKernel, "finish", lost, DeviceFaultError, "is lost"),
+        (PersistentKernel, "finish", lost, DeviceFaultError, "is lost"),
     ):
         where = f"{method}, {words}"
         with _ahead_from(2), cuda_engine(trace.network, options) as engine:

@@ -228,17 +228,17 @@ def check_closed_loop_of_many() -> list[str]:
 
 def check_interrupted_loop() -> list[str]:
     """An exception while a burst is under way: the state is that of ``burst_count``, and the loop goes on."""
-    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+    from burstproof.engine.cuda.host.loop_kernel import PersistentKernel
 
     network, options = mixed_network(small(STAYING[0])), mixed_options(small(STAYING[0]))
     reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
     ids, amounts = np.array([1], np.uint32), np.array([60], np.float32)
-    problems, finish = list[str](), StayingKernel.finish
+    problems, finish = list[str](), PersistentKernel.finish
 
     def before_the_burst(*_: object) -> None:
         raise KeyboardInterrupt
 
-    def after_the_burst(kernel: StayingKernel, *arguments: object) -> None:
+    def after_the_burst(kernel: PersistentKernel, *arguments: object) -> None:
         finish(kernel, *arguments)
         raise KeyboardInterrupt
 
@@ -246,7 +246,7 @@ def check_interrupted_loop() -> list[str]:
         for moment in (before_the_burst, after_the_burst, before_the_burst):
             engine.state()  # so that the call begins with a launch, which is interrupted
             before = engine.burst_count
-            with mock.patch.object(StayingKernel, "finish", moment):
+            with mock.patch.object(PersistentKernel, "finish", moment):
                 try:
                     loop.step(ids, amounts)
                     problems.append("no interruption")
@@ -285,14 +285,14 @@ def check_restored_in_clamped_loop() -> list[str]:
 
 def check_stuck_loop() -> list[str]:
     """Blocks that lost each other are an error that says so, not an answer."""
-    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+    from burstproof.engine.cuda.host.loop_kernel import PersistentKernel
     from burstproof.engine.cuda.kernels.mailbox import STATUS, STUCK
 
     network, options = mixed_network(small(STAYING[0])), mixed_options(small(STAYING[0]))
     engine, problems = cuda_engine(network, options), list[str]()
     with engine, engine.closed_loop() as loop:
         kernel = engine.enter_loop(loop)  # type: ignore[attr-defined]
-        assert isinstance(kernel, StayingKernel)
+        assert isinstance(kernel, PersistentKernel)
         kernel.answers[STATUS] = STUCK
         try:
             loop.step()
@@ -305,12 +305,12 @@ def check_stuck_loop() -> list[str]:
 
 def check_loop_called_by_two_threads() -> list[str]:
     """While a thread is inside a call, whatever another one asks is refused at once; the call is not disturbed."""
-    from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+    from burstproof.engine.cuda.host.loop_kernel import PersistentKernel
 
     network, options = mixed_network(small(STAYING[0])), mixed_options(small(STAYING[0]))
     reference, engine = ReferenceEngine.create(network, options), cuda_engine(network, options)
     ids, amounts = np.array([1], np.uint32), np.array([60], np.float32)
-    problems, finish = list[str](), StayingKernel.finish
+    problems, finish = list[str](), PersistentKernel.finish
     with engine, engine.closed_loop() as loop, engine.closed_loop() as second:
         asked: dict[str, Callable[[], object]] = {
             "the same loop": loop.step,
@@ -323,7 +323,7 @@ def check_loop_called_by_two_threads() -> list[str]:
             "end of the engine": engine.close,
         }
 
-        def in_a_second_thread(kernel: StayingKernel, found: int, wait: Callable[[], int]) -> int:
+        def in_a_second_thread(kernel: PersistentKernel, found: int, wait: Callable[[], int]) -> int:
             def ask() -> None:
                 for name, call in asked.items():
                     try:
@@ -335,14 +335,14 @@ def check_loop_called_by_two_threads() -> list[str]:
                     except BaseException as error:
                         problems.append(f"{name}: {error!r}")
 
-            with mock.patch.object(StayingKernel, "finish", finish):
+            with mock.patch.object(PersistentKernel, "finish", finish):
                 thread = threading.Thread(target=ask, daemon=True)
                 thread.start()
                 thread.join(60)
             problems.extend(["the second thread waits"] * thread.is_alive())
             return finish(kernel, found, wait)
 
-        with mock.patch.object(StayingKernel, "finish", in_a_second_thread):
+        with mock.patch.object(PersistentKernel, "finish", in_a_second_thread):
             fired = loop.step(ids, amounts)
         if problems:
             return problems

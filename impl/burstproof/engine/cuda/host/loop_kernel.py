@@ -43,7 +43,7 @@ _PATIENCE_S = 2 * STUCK_NS / 1e9
 """How long the host waits for an answer or the kernel's end; blocks that lose each other give up earlier."""
 
 
-class StayingKernel:
+class PersistentKernel:
     """The ``LoopKernel`` of one device; it shares the log and the host window of ``batch``."""
 
     def __init__(

@@ -17,7 +17,7 @@ from burstproof.engine.cuda.host.arrivals import Arrivals
 from burstproof.engine.cuda.host.batch import Streams
 from burstproof.engine.cuda.host.devices import BatchReport, Behind, FiredList, LoopKernel
 from burstproof.engine.cuda.host.fused_batch import FusedBatch, FusedLaunches
-from burstproof.engine.cuda.host.loop_kernel import StayingKernel
+from burstproof.engine.cuda.host.loop_kernel import PersistentKernel
 from burstproof.engine.cuda.host.pending import Pending
 from burstproof.engine.cuda.host.regret import Regret
 from burstproof.engine.cuda.host.shard import Fill
@@ -75,7 +75,7 @@ class OneDevice:
         numbers = range(SETS)
         self.sets = tuple(FusedBatch(runtime, self._launches, packed, self._buffers, n, streams) for n in numbers)
         self.sets[0].warm()
-        self._loop_kernel: StayingKernel | None = None
+        self._loop_kernel: PersistentKernel | None = None
         self._regret = Regret(packed, perf_counter() - began)
 
     @property
@@ -153,7 +153,7 @@ class OneDevice:
 
         if self._loop_kernel is None and can_stay(self.packed.variant):
             make_current(self._runtime)
-            self._loop_kernel = StayingKernel(self._runtime, self.packed, self._buffers, self.sets[0])
+            self._loop_kernel = PersistentKernel(self._runtime, self.packed, self._buffers, self.sets[0])
         return self._loop_kernel
 
     def resume(self) -> None:
