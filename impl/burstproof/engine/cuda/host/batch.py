@@ -51,14 +51,12 @@ class Staging:
         room[:] = values
         return room
 
-    def fired(
-        self, count: int, buffer_of: Callable[[str], DeviceBuffer], runtime: DeviceRuntime, stream: DeviceStream
-    ) -> FiredList:
+    def fired(self, count: int, buffer_of: Callable[[str], DeviceBuffer], stream: DeviceStream) -> FiredList:
         """Ids and potentials of the first ``count`` entries of a log; ``buffer_of`` finds its buffers by name."""
         ids = self.room("fired_ids", count, np.dtype(np.uint32))
         potentials = self.room("fired_potentials", count, np.dtype(np.float32))
-        runtime.download(ids, buffer_of("log_ids"), stream)
-        runtime.download(potentials, buffer_of("log_potentials"), stream)
+        self._runtime.download(ids, buffer_of("log_ids"), stream)
+        self._runtime.download(potentials, buffer_of("log_potentials"), stream)
         stream.synchronize()
         return ids.copy(), potentials.copy()
 

@@ -102,7 +102,7 @@ class FusedLaunches:
         return FusedCalls(
             begin=kernels.call("begin", 1, 1, values),
             stimulate=self._stimulate(values, sizes.stimulus),
-            stimulate_from_host=self._stimulate(values.but(**window.table), window.readers),
+            stimulate_from_host=self._stimulate(values.replacing(**window.table), window.readers),
             burst=self._burst(values),
             gather=kernels.call("gather", gather_blocks, GATHER_THREADS, values, overlapped),
             tiles=kernels.tiles(values, variant, neurons),
@@ -124,7 +124,7 @@ class FusedLaunches:
         """The burst kernel: with queues blocks of owners, else one that steers, those of chunks and of long rows."""
         variant, threads = self._packed.variant, self._shape.threads
         if variant.queues is not None:
-            return self._kernels.own(values, variant.queues, threads, variant.overlapped)
+            return self._kernels.owners(values, variant.queues, threads, variant.overlapped)
         chunks_per_block = _CHUNKS_PER_BLOCK if variant.calendar_tiles > 1 else 1
         blocks = 1 + -(-self._chunks // chunks_per_block)
         if variant.long_rows:
@@ -276,4 +276,4 @@ class FusedBatch:
         """Ids and potentials of the first ``count`` entries of the log; ids ascend within each burst."""
         if self._shown and count <= self._window.size:
             return self._window.fired(count)
-        return self._staging.fired(count, self._own, self._runtime, self._streams.download)
+        return self._staging.fired(count, self._own, self._streams.download)

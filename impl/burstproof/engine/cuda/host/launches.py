@@ -130,7 +130,7 @@ class Values:
         self._number = number
         self._given = dict(given)
 
-    def but(self, **given: Any) -> Values:
+    def replacing(self, **given: Any) -> Values:
         """A copy with these values replaced."""
         return Values(self._runtime, self._buffers, self._number, {**self._given, **given})
 
@@ -173,10 +173,10 @@ class Kernels:
     def call(self, name: str, grid: int, block: int, values: Values, overlapped: bool = False) -> Call:
         """A launch of kernel ``name``."""
         function = self._functions[name]
-        last = list(fields_of(function, self._variant).values())[-1]
+        *_, last = fields_of(function, self._variant).values()
         arguments = self.runtime.pack(bind(function, self._variant, values))
-        last = None if isinstance(last, Field) else last
-        return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, last)
+        tuple_at_call = None if isinstance(last, Field) else last
+        return Call(self.runtime, self._compiled[name], grid, block, arguments, overlapped, tuple_at_call)
 
     def cooperative_blocks(self, name: str, block: int, threads: int) -> int:
         """Largest cooperative grid of kernel ``name`` with at most ``threads`` threads on a multiprocessor."""
@@ -199,7 +199,7 @@ class Kernels:
         block = _TILE_BLOCK
         grid = self.full_grid(block)
         ends = ((tile + 1) * neurons // variant.tiles for tile in range(variant.tiles))
-        sent = (self.call("send_tile", grid, block, values.but(tile_end=end)) for end in ends)
+        sent = (self.call("send_tile", grid, block, values.replacing(tile_end=end)) for end in ends)
         return (self.call("open_rows", grid, block, values), *sent)
 
     def recall(self, values: Values, ahead: int | None = None) -> Call:
@@ -207,7 +207,7 @@ class Kernels:
         grid = self.full_grid(_RECALL_BLOCK)
         if ahead is None:
             return self.call("send_recalled", grid, _RECALL_BLOCK, values)
-        return self.call("send_ahead", grid, _RECALL_BLOCK, values.but(ahead=ahead))
+        return self.call("send_ahead", grid, _RECALL_BLOCK, values.replacing(ahead=ahead))
 
     def enqueue(self, values: Values, queues: OwnerQueues, overlapped: bool) -> Call:
         """The kernel that sorts contributions into the queues of their owners."""
@@ -215,7 +215,7 @@ class Kernels:
         call = self.call("enqueue", blocks, ENQUEUE_THREADS, values, overlapped)
         return replace(call, shared_bytes=queues.bin_bytes)
 
-    def own(self, values: Values, queues: OwnerQueues, threads: int, overlapped: bool) -> Call:
+    def owners(self, values: Values, queues: OwnerQueues, threads: int, overlapped: bool) -> Call:
         """The burst kernel with queues: a block for each owner, at most as many as are resident at once."""
         blocks = min(queues.owners, self.resident("burst", threads))
         call = self.call("burst", blocks, threads, values, overlapped)
@@ -226,10 +226,10 @@ class Kernels:
         return self.call("modulate", 1, _MODULATE_BLOCK, values, overlapped)
 
     def resident(self, name: str, threads: int) -> int:
-        """Blocks of kernel ``name`` that registers let reside; a grid of so many loops over chunks, reading ahead."""
+        """Blocks of kernel ``name`` that registers let reside; each block loops over chunks and reads ahead."""
         if self.runtime.simulated:
             return 1
-        registers = -(-self.runtime.registers(self._compiled[name]) // 8) * 8
+        registers = -(-self.runtime.registers(self._compiled[name]) // 8) * 8  # allocated in units of 8 a thread
         by_registers = _REGISTERS_PER_MULTIPROCESSOR // (registers * threads)
         return self.runtime.multiprocessors * max(1, min(_THREADS_PER_MULTIPROCESSOR // threads, by_registers))
 
@@ -271,12 +271,17 @@ class BurstCalls:
     def phases(self, stimulated: bool, mode: int = 0, place: int = 0) -> tuple[tuple[Call, ...], ...]:
         """The four phases: stimulus, counting ahead, dynamics (or the merged burst), delivery."""
         if self.merged is not None:
-            calls = [call.at(stimulated, mode, place) for call in (self.stimulate, self.merged)]
+            stimulus = (self.stimulate.at(True, mode, place),) if stimulated else ()
             following = tuple(call.at(False, mode, place) for call in self.following)
-            return tuple(calls[:stimulated]), (), (calls[1],), following
+            return stimulus, (), (self.merged.at(stimulated, mode, place),), following
         assert self.dynamics is not None
+        without_stimulus, with_stimulus = self.dynamics
+        if stimulated:
+            stimulus, dynamics = (self.stimulate,), with_stimulus
+        else:
+            stimulus, dynamics = (), without_stimulus
         ahead = () if self.count_ahead is None else (self.count_ahead,)
-        return (self.stimulate,) * stimulated, ahead, (self.dynamics[stimulated],), self.delivery
+        return stimulus, ahead, (dynamics,), self.delivery
 
 
 def phase_calls(
@@ -326,5 +331,5 @@ def _propagate(kernels: Kernels, variant: Variant, packed: Packed, values: Value
     if not variant.streamed:
         return kernels.spread("propagate", WARP * sources, block, values)
     pieces = pieces_of(packed.sizes.longest_row)
-    shares = values.but(piece=pieces.length, most_pieces=pieces.most)
+    shares = values.replacing(piece=pieces.length, most_pieces=pieces.most)
     return kernels.spread("propagate_streamed", WARP * sources * pieces.most, block, shares)

@@ -55,14 +55,14 @@ class PersistentKernel:
         shard, neurons, word = staying(packed.variant), packed.sizes.neurons, np.dtype(np.int64)
         kernels = Kernels(runtime, shard, (closed_loop_spec(packed.variant),))
         self.chunks, lines = chunks_of(neurons, shard.variant), reply_lines(neurons, shard.chunk)
-        most = kernels.cooperative_blocks("closed_loop", shard.threads, _THREADS_PER_MULTIPROCESSOR)
+        most_blocks = kernels.cooperative_blocks("closed_loop", shard.threads, _THREADS_PER_MULTIPROCESSOR)
         self.room = max(1, min(neurons, MOST_ENTRIES))
         mail = runtime.mapped(BufferSpec("mail", mail_length(self.room), word))
         answers = runtime.mapped(BufferSpec("answers", ANSWERS_LENGTH, word))
         replies = runtime.mapped(BufferSpec("replies", (4 << UNIT_BITS) * self.chunks * lines, np.dtype(np.uint32)))
         spans = BufferSpec("span_counts", 2 * -(-self.chunks // CHUNKS_PER_SPAN), np.dtype(np.uint32))
-        own = runtime.allocate([BufferSpec("relay", RELAY_LENGTH, word), spans])
-        self._cleared = tuple(own.values())
+        on_device = runtime.allocate([BufferSpec("relay", RELAY_LENGTH, word), spans])
+        self._cleared = tuple(on_device.values())
         self.mail: npt.NDArray[np.int64] = mail.array
         self.answers: npt.NDArray[np.int64] = answers.array
         self.replies: npt.NDArray[np.int64] = replies.array.view(np.int64)
@@ -70,7 +70,7 @@ class PersistentKernel:
         given = {
             **numbers_of(packed),
             **batch.lend().given,
-            **own,
+            **on_device,
             "mail": mail,
             "answers": answers,
             "replies": replies,
@@ -81,7 +81,7 @@ class PersistentKernel:
             "idle": IDLE_NS,
         }
         self._kernels, self._values = kernels, Values(runtime, buffers, 0, given)
-        self._grid, self._threads = min(1 + self.chunks, most), shard.threads
+        self._grid, self._threads = min(1 + self.chunks, most_blocks), shard.threads
         self._call = self._silent = self._make_call()
         self._showing: Call | None = None
         self.shown: npt.NDArray[np.int64] = self.replies[None]
@@ -89,7 +89,7 @@ class PersistentKernel:
 
     def _make_call(self, **given: object) -> Call:
         """The cooperative launch of the kernel, with the arguments in ``given`` replaced."""
-        call = self._kernels.call("closed_loop", self._grid, self._threads, self._values.but(**given))
+        call = self._kernels.call("closed_loop", self._grid, self._threads, self._values.replacing(**given))
         return replace(call, cooperative=True)
 
     def show(self, potentials: bool) -> None:
@@ -99,7 +99,7 @@ class PersistentKernel:
             shown = self._runtime.mapped(BufferSpec("shown", 2 * words, np.dtype(np.uint32)))
             self.shown = shown.array.view(np.int64).reshape(2, -1)
             self._showing = self._make_call(shown=shown, shows=words)
-        self._call = self._showing or self._silent if potentials else self._silent
+        self._call = self._showing if potentials and self._showing is not None else self._silent
 
     @property
     def answered(self) -> int:

@@ -126,25 +126,17 @@ class ManyDevices:
 
     def _build(self, packed: Sequence[PackedShard]) -> None:
         """Put ``packed`` onto the devices."""
-        options, choice = self._options, self.choice
-        path: Path | None = None
-        if packed[0].shard.exchanges:
-            path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
-            merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
-            queued = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
-            self.packed = queued or alike([plain(shard) for shard in packed], self._runtimes, merged)
-        else:
-            self.packed = (placed(packed[0], self._runtimes[0]),)
+        path, self.packed = self._formed(packed)
         self.room = max(1, *(shard.neurons for shard in self.packed))
         self._merged = self.packed[0].shard.merged
+        cuda = self._options.cuda
         groups: dict[DeviceRuntime, DeviceGroup] = {}
         self.shards: list[DeviceShard] = []
         for runtime, shard in zip(self._runtimes, self.packed, strict=True):
             if runtime not in groups:
                 make_current(runtime)
-                streams = Streams.open(runtime, options.cuda.stream_count)
-                use_graphs = options.cuda.graphs and path is not Path.NCCL
-                groups[runtime] = DeviceGroup(runtime, streams, use_graphs)
+                streams = Streams.open(runtime, cuda.stream_count)
+                groups[runtime] = DeviceGroup(runtime, streams, cuda.graphs and path is not Path.NCCL)
             on_device = DeviceShard(runtime, shard, groups[runtime].streams, self._fill)
             groups[runtime].shards.append(on_device)
             self.shards.append(on_device)
@@ -160,6 +152,18 @@ class ManyDevices:
         self._exchanges = 0
         for group in self.groups:
             group.warm()
+
+    def _formed(self, packed: Sequence[PackedShard]) -> tuple[Path | None, tuple[PackedShard, ...]]:
+        """The exchange path, if there is an exchange, and the shards in a form that suits it and the devices."""
+        choice = self.choice
+        if not packed[0].shard.exchanges:
+            return None, (placed(packed[0], self._runtimes[0]),)
+        path = choice.path or choose_path(self._runtimes, peers=choice.peers, nccl=choice.nccl)
+        queued = with_owners(packed, self._runtimes) if choice.merged and path is not Path.NCCL else None
+        if queued is not None:
+            return path, queued
+        merged = choice.merged and path is Path.PEER and have_devices_of_their_own(choice.devices)
+        return path, alike([plain(shard) for shard in packed], self._runtimes, merged)
 
     def _open_mail(self, path: Path) -> Mail:
         """Mailboxes for the longest fired lists, or, if a burst is one kernel, for a packet of every chunk."""

@@ -109,11 +109,11 @@ class ShardLaunches:
             queues, overlapped = shard.queues, shard.overlapped
             if queues is None or self._mail is None:
                 return replace(calls, merged=self._merged(values))
-            own = self._kernels.own(values, queues, shard.threads, overlapped)
+            own = self._kernels.owners(values, queues, shard.threads, overlapped)
             return replace(calls, merged=own, following=(self._kernels.enqueue(values, queues, overlapped),))
         if self._mail is None:
             return phase_calls(self._kernels, shard, self._shard.packed, values, values, stimulus, shard.threads)
-        listed = values.but(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])
+        listed = values.replacing(log_ids=buffers["all_ids"], log_potentials=buffers["all_potentials"])
         return phase_calls(self._kernels, shard, self._shard.packed, values, listed, stimulus, _BLOCK)
 
     def sort_rows(self, buffers: Mapping[str, DeviceBuffer], stream: DeviceStream) -> None:
@@ -137,7 +137,7 @@ class ShardLaunches:
         shard, chunks = self._shard.shard, self._mail.packets
         resident = self._kernels.resident("burst", shard.threads)
         lag = 0 if chunks < resident or len(self._mail.inboxes) == 1 else resident // _LAG_DIVISOR
-        values = values.but(chunks=chunks, lag=lag)
+        values = values.replacing(chunks=chunks, lag=lag)
         return self._kernels.call("burst", 1 + chunks + lag, shard.threads, values, shard.overlapped)
 
 
@@ -255,9 +255,8 @@ class DeviceShard:
     def fired(self, number: int, count: int) -> FiredList:
         """Network ids and potentials of the first ``count`` entries of a batch's log, in the log's order."""
         make_current(self.runtime)
-        return self._staging[number].fired(
-            count, lambda name: self._buffers[f"{name}.{number}"], self.runtime, self._streams.download
-        )
+        staging, stream = self._staging[number], self._streams.download
+        return staging.fired(count, lambda name: self._buffers[f"{name}.{number}"], stream)
 
     def state(self, clamped: bool, arrivals: Arrivals) -> StatePart:
         """The shard's part of the state; pending contributions that the host still holds are in ``arrivals``."""

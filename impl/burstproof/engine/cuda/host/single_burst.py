@@ -33,7 +33,7 @@ class SingleBurst:
         self._window = HostWindow(runtime, packed, 2)
         self._runtime, self._graphs = runtime, packed.options.cuda.graphs and runtime.graphs
         kernels = Kernels(runtime, None, single_kernels())
-        values = values.but(**self._window.given)
+        values = values.replacing(**self._window.given)
         self._open = kernels.call("open_single", 1, 1, values)
         self._show = kernels.call("show_list", _BLOCKS, _BLOCK, values)
         table = {f"{name}.{number}": buffer for name, buffer in self._window.table.items()}
