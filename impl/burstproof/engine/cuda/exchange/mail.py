@@ -16,6 +16,9 @@ from burstproof.errors import BackendUnavailableError
 _SIDES = 2
 """Mailboxes are double-buffered: while one side is read, the other receives the next burst."""
 
+_Box = tuple[DeviceBuffer, int]
+"""A buffer, and the word in it where a mailbox starts."""
+
 
 class Path(Enum):
     """How firings travel from device to device.
@@ -105,17 +108,18 @@ def open_mail(path: Path, runtimes: Sequence[DeviceRuntime], words: int) -> Mail
         boxes = tuple(_allocate(runtime, shards * side) for runtime in runtimes)
         sinks = [[(boxes[to], sender * side) for to in range(shards)] for sender in range(shards)]
         inboxes = [[(boxes[to], sender * side) for sender in range(shards)] for to in range(shards)]
-        return _mail(path, words, runtimes, sinks, inboxes, boxes)
+        return Mail(path, words, _tables(runtimes, sinks), _tables(runtimes, inboxes), (), (), boxes)
     if path is Path.STAGED:
         boxes = tuple(_allocate(runtime, side, on_host=True) for runtime in runtimes)
         sinks = [[(box, 0)] for box in boxes]
         inboxes = [[(box, 0) for box in boxes] for _ in boxes]
-        return _mail(path, words, runtimes, sinks, inboxes, boxes)
+        return Mail(path, words, _tables(runtimes, sinks), _tables(runtimes, inboxes), (), (), boxes)
     outboxes = tuple(_allocate(runtime, side) for runtime in runtimes)
     copies = tuple(_allocate(runtime, shards * side) for runtime in runtimes)
     inboxes = [[(copies[to], sender * side) for sender in range(shards)] for to in range(shards)]
     sinks = [[(box, 0)] for box in outboxes]
-    return _mail(path, words, runtimes, sinks, inboxes, (*outboxes, *copies), outboxes, copies)
+    tables = _tables(runtimes, sinks), _tables(runtimes, inboxes)
+    return Mail(path, words, *tables, outboxes, copies, (*outboxes, *copies))
 
 
 def rank_mail(path: Path, runtime: DeviceRuntime, words: int, senders: int = 1) -> Mail:
@@ -131,7 +135,8 @@ def rank_mail(path: Path, runtime: DeviceRuntime, words: int, senders: int = 1) 
     side = _SIDES * words
     box, copy = _allocate(runtime, side), _allocate(runtime, senders * side)
     inboxes = [(copy, sender * side) for sender in range(senders)]
-    return _mail(path, words, [runtime], [[(box, 0)]], [inboxes], (box, copy), (box,), (copy,))
+    tables = (_table(runtime, [(box, 0)]),), (_table(runtime, inboxes),)
+    return Mail(path, words, *tables, (box,), (copy,), (box, copy))
 
 
 def mail_bytes(path: Path, shards: int, words: int) -> int:
@@ -149,29 +154,13 @@ def _allocate(runtime: DeviceRuntime, words: int, *, on_host: bool = False) -> D
     return (runtime.allocate_host if on_host else runtime.allocate)([spec])["mail"]
 
 
-def _mail(
-    path: Path,
-    words: int,
-    runtimes: Sequence[DeviceRuntime],
-    sinks: Sequence[Sequence[tuple[DeviceBuffer, int]]],
-    inboxes: Sequence[Sequence[tuple[DeviceBuffer, int]]],
-    kept: tuple[DeviceBuffer, ...],
-    outboxes: tuple[DeviceBuffer, ...] = (),
-    copies: tuple[DeviceBuffer, ...] = (),
-) -> Mail:
-    return Mail(
-        path,
-        words,
-        tuple(_table(runtime, boxes) for runtime, boxes in zip(runtimes, sinks, strict=True)),
-        tuple(_table(runtime, boxes) for runtime, boxes in zip(runtimes, inboxes, strict=True)),
-        outboxes,
-        copies,
-        kept,
-    )
+def _tables(runtimes: Sequence[DeviceRuntime], boxes: Sequence[Sequence[_Box]]) -> tuple[Any, ...]:
+    """The table of each shard, for its device and its ``boxes``."""
+    return tuple(_table(runtime, own) for runtime, own in zip(runtimes, boxes, strict=True))
 
 
-def _table(runtime: DeviceRuntime, boxes: Sequence[tuple[DeviceBuffer, int]]) -> Any:
-    """The kernel argument for ``boxes``, each a buffer and a start in it: a table of addresses on the device."""
+def _table(runtime: DeviceRuntime, boxes: Sequence[_Box]) -> Any:
+    """The kernel argument for ``boxes``: a table of their addresses on the device."""
     if runtime.simulated:
         return Boxes(box.array[start:] for box, start in boxes)
     make_current(runtime)

@@ -69,6 +69,7 @@ class FusedLaunches:
             call.queue(stream)
 
     def _batch(self, calls: FusedCalls, kind: BatchKind) -> Iterator[Call]:
+        """The launches of a batch, in order."""
         single, mode = kind.length == 1, kind.mode
         if not kind.fresh:
             yield calls.begin.at(1 if single else 0, kind.keep)

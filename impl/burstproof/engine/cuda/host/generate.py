@@ -110,7 +110,8 @@ def pack_spec(
     """
     _check_laws(spec, options)
     parts = _surveyed(spec, runtimes, strategy)
-    survey = _Survey(*(max(found) for found in zip(*(astuple(part.survey) for part in parts), strict=True)))
+    surveys = (astuple(part.survey) for part in parts)
+    survey = _Survey(*map(max, zip(*surveys, strict=True)))
     _refuse_inexact(spec, survey.largest_input)
     network = synthesize(replace(spec, synapses_per_neuron=0))
     point = static_fixed_point(survey, network.power_amount, options)

@@ -66,16 +66,8 @@ class Call:
 
     def queue(self, stream: DeviceStream) -> None:
         """Launch the kernel."""
-        self.runtime.launch(
-            self.kernel,
-            self.grid,
-            self.block,
-            stream,
-            self.arguments,
-            self.overlapped,
-            self.cooperative,
-            self.shared_bytes,
-        )
+        attributes = self.overlapped, self.cooperative, self.shared_bytes
+        self.runtime.launch(self.kernel, self.grid, self.block, stream, self.arguments, *attributes)
 
 
 def numbers_of(packed: Packed) -> dict[str, Any]:
@@ -276,12 +268,10 @@ class BurstCalls:
             return stimulus, (), (self.merged.at(stimulated, mode, place),), following
         assert self.dynamics is not None
         without_stimulus, with_stimulus = self.dynamics
-        if stimulated:
-            stimulus, dynamics = (self.stimulate,), with_stimulus
-        else:
-            stimulus, dynamics = (), without_stimulus
         ahead = () if self.count_ahead is None else (self.count_ahead,)
-        return stimulus, ahead, (dynamics,), self.delivery
+        if not stimulated:
+            return (), ahead, (without_stimulus,), self.delivery
+        return (self.stimulate,), ahead, (with_stimulus,), self.delivery
 
 
 def phase_calls(

@@ -116,7 +116,8 @@ def make_wait() -> Callable[..., int]:
     @njit(int64(int64[::1], int64[::1], int64, int64, uint32[::1]))
     def wait(answers, replies, number, chunks, fired):  # type: ignore[no-untyped-def]
         """Copy the units of one chunk after another; a unit has arrived once its first word carries ``number``."""
-        room, found, candidates, many = (len(replies) // chunks) >> line_bits << UNIT_BITS, 0, 0, False
+        room = (len(replies) // chunks) >> line_bits << UNIT_BITS  # units of a chunk
+        found, candidates, many = 0, 0, False
         for chunk in range(chunks):
             place = chunk << line_bits
             if atomic_load(replies, place) & low != number:
@@ -124,7 +125,8 @@ def make_wait() -> Callable[..., int]:
                 if code != 0:
                     return code
             counts, pair = atomic_load(replies, place) >> shift, atomic_load(replies, place + 1)
-            count, candidates = counts & COUNT_BITS, candidates + (counts >> CANDIDATES_SHIFT)
+            count = counts & COUNT_BITS
+            candidates += counts >> CANDIDATES_SHIFT
             units, entry = (count + 3) // 3, found - 1
             if units > room:
                 many = True

@@ -204,6 +204,6 @@ class OneDevice:
         self._buffers.clear()
 
     def release(self) -> None:
-        """Give the memory back."""
+        """Free the device's memory."""
         self._clear()
         self._runtime.close()

@@ -50,8 +50,12 @@ class PendingOnDevice:
         return ring[0][slots], ring[1][slots]
 
     def read_coming(self, send_ahead: Callable[[int], None]) -> Pending:
-        """What arrives in the coming bursts by kept fired lists; ``send_ahead(ahead)`` adds one burst's to the slot."""
-        cells, rows = self._buffers.read("sums"), [] if self._variant.queues else [self.read_ring()]
+        """What arrives in the coming bursts, computed from kept fired lists.
+
+        ``send_ahead(ahead)`` adds to the slot what arrives ``ahead`` bursts after the next one.
+        """
+        cells = self._buffers.read("sums")
+        rows = [] if self._variant.queues else [self.read_ring()]
         for ahead in range(len(rows), self._layout.max_delay):
             self._buffers.clear("sums")
             send_ahead(ahead)

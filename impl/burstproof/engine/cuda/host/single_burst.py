@@ -62,16 +62,14 @@ class SingleBurst:
         return (ids[order], self._window.potentials[:count][order]), count, candidates
 
     def _run(self, stimulated: bool, stream: DeviceStream) -> None:
-        """Queue a burst: the first of a kind launches and so loads its kernels, the second captures a graph."""
-        graph = self._captured.get(stimulated)
-        has_run = stimulated in self._captured
-        if graph is None and has_run and self._graphs:
-            graph = self._captured[stimulated] = self._runtime.capture(lambda stream: self._queue(stimulated, stream))
-        if graph is not None:
-            graph.launch(stream)
+        """Queue a burst: the first of a kind launches and so loads its kernels, later ones replay a graph."""
+        if not self._graphs or stimulated not in self._captured:
+            self._queue(stimulated, stream)
+            self._captured[stimulated] = None
             return
-        self._queue(stimulated, stream)
-        self._captured[stimulated] = None
+        graph = self._captured[stimulated] or self._runtime.capture(lambda stream: self._queue(stimulated, stream))
+        self._captured[stimulated] = graph
+        graph.launch(stream)
 
     def _queue(self, stimulated: bool, stream: DeviceStream) -> None:
         self._open.queue(stream)
