@@ -25,15 +25,15 @@ _LOG_PER_NEURON = 3
 
 def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]) -> tuple[PackedShard, ...] | None:
     """The shards with queues per owner; ``None`` unless all shards gain and all devices have room (``queued``)."""
-    candidates: list[PackedShard] = []
+    queued_shards: list[PackedShard] = []
     needed = any(needs_queues(shard) for shard in packed)
     for shard, runtime in zip(packed, runtimes, strict=True):
-        candidate = queued(shard, runtime.overlaps, needed=needed)
-        if candidate is None or block_bytes(candidate.shard.variant) > runtime.shared_bytes:
+        own = queued(shard, runtime.overlaps, needed=needed)
+        if own is None or block_bytes(own.shard.variant) > runtime.shared_bytes:
             return None
-        candidates.append(candidate)
-    log = max(shard.neurons for shard in candidates)  # enough: a full log is announced in the burst that fills it
-    spaced = all(shard.shard.spaced_ids for shard in candidates)
+        queued_shards.append(own)
+    log = max(shard.neurons for shard in queued_shards)  # enough: a full log is announced in the burst that fills it
+    spaced = all(shard.shard.spaced_ids for shard in queued_shards)
     owned = tuple(
         replace(
             shard,
@@ -41,7 +41,7 @@ def with_owners(packed: Sequence[PackedShard], runtimes: Sequence[DeviceRuntime]
             packed=replace(shard.packed, batch=replace(shard.packed.batch, log=max(shard.packed.batch.log, log))),
             shard=replace(shard.shard, spaced_ids=spaced),
         )
-        for shard in candidates
+        for shard in queued_shards
     )
     mail = mail_bytes(Path.PEER, len(owned), side_words(log, carries_potentials=False))
     return owned if all(_have_room(owned, runtimes, runtime, mail) for runtime in runtimes) else None
