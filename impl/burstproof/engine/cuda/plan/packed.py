@@ -48,7 +48,7 @@ class Packed:
     """Everything that the engine needs.
 
     ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
-    static contributions were made. ``without``: see ``tiles.sized``.
+    static contributions were made. ``without``: see ``sizing.sized``.
     """
 
     network: Network

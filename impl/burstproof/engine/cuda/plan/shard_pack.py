@@ -16,7 +16,7 @@ from burstproof.engine.cuda.plan.packed import Packed, batch_length, featured, p
 from burstproof.engine.cuda.plan.padded_rows import row_lengths, table_words
 from burstproof.engine.cuda.plan.queues import with_queues
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, row_share, shard_variant, whole
-from burstproof.engine.cuda.plan.sizing import sized, slots_reached, with_words
+from burstproof.engine.cuda.plan.sizing import sized, slots_reached, with_row_entries
 from burstproof.engine.cuda.plan.variant import can_be_recalled
 from burstproof.engine.feature_state import FEATURES_BY_NEURON
 from burstproof.engine.features.support import MODELLED
@@ -224,7 +224,7 @@ def as_shard(
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
-    variant = replace(sized(packed.variant, sizes, recalls=False), long_rows=0, row_length=0, equal_rows=False)
+    variant = replace(sized(packed.variant, sizes, ring_only=True), long_rows=0, row_length=0, equal_rows=False)
     if variant.tiles:
         variant = replace(variant, tile_share=row_share(2 * entries / max(sources, 1) / variant.tiles))
     own = shard_variant(
@@ -276,7 +276,7 @@ def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> Pac
         return None
     if shape.carries_potentials or shape.variant.count_ahead or shape.extras or not shape.fused:
         return None
-    variant = with_words(replace(shape.variant, tiles=0), sizes)
+    variant = with_row_entries(replace(shape.variant, tiles=0), sizes)
     variant = with_queues(variant, sizes, sources=shard.sources, needed=needed)
     block = variant.fused
     if variant.queues is None or block is None:
