@@ -1,4 +1,4 @@
-"""Which kernels a network needs: the key under which compiled kernels are kept."""
+"""What kernels are specialised for: a ``Variant``, the key under which compiled kernels are kept."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from burstproof.network.fixed_point import FixedPoint
 
 _CHUNK = 1 << 24
 SPACING = 32
-"""Words from the length of one queue to that of the next: all blocks reserve at once, and each line by itself."""
+"""Words from the length of one queue to that of the next, a cache line: all blocks reserve places at once."""
 MOST_RECALLED = 64
-"""Bursts whose fired lists are read again, at most."""
+"""Most bursts whose fired lists are read again (``kernels.recall``)."""
 
 
 class Restart(Enum):
@@ -45,25 +45,24 @@ class OwnerQueues:
     Attributes
     ----------
     owners, span : int
-        Blocks that own neurons, and consecutive neurons of each: a multiple of the fused shape's chunk.
+        Number of blocks that own neurons, and of consecutive neurons that each owns: a multiple of the block's chunk.
     low_bits : int
-        A sum of 64 bits lies in two words of 32, the first of which adds up so many low bits; 0 where 32 bits are
-        enough.
+        A 64-bit sum is kept in two 32-bit words. The first adds up so many low bits of each contribution. 0: one word.
     entry_bits : int
-        Width of an entry of a queue: 32; 64 where its contribution needs more than 16 and there is no palette; 16, all
-        of them for the target, where all contributions are equal.
+        Width of a queue entry: 16 if all contributions are equal, so that an entry is a target alone; 64 if a
+        contribution needs more than 16 bits and there is no palette; otherwise 32.
     part : int
-        Entries that a row delivers in one burst, in the mean.
+        Mean number of entries that a row delivers in one burst.
     bin_room : int
-        Entries of an owner that a block holds in shared memory, before they go to its queue.
-    word : Word
-    shape : FusedShape
-        What the variant has instead without queues.
+        Entries of one owner that a block collects in shared memory before they go to the owner's queue.
+    word, shape : Word, FusedShape
+        Those of the variant without queues.
     rows_put_off : int
-        Rows that a block puts off to buckets at a time (``kernels.buckets``); 0 where there are none, since no delay is
-        above 1, or fired lists are read again.
+        Rows whose entries a block puts into buckets at a time (``kernels.buckets``). 0 without buckets: no delay
+        exceeds 1, or fired lists are read again.
     notes_parts : bool
-        Whether a thread writes down, for each entry of a row in turn, which row that is: all rows are short.
+        Before a block loads entries, it notes in shared memory which row each belongs to: that pays if rows are short.
+        Otherwise each thread searches for the row.
     """
 
     owners: int
@@ -84,12 +83,12 @@ class OwnerQueues:
 
     @property
     def bin_bytes(self) -> int:
-        """Shared memory that the bins of a block take."""
+        """Bytes of shared memory for the bins of a block."""
         return self.owners * self.bin_room * self.entry_bytes
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory that the sums of an owner take."""
+        """Bytes of shared memory for the sums of an owner."""
         return self.span * (8 if self.low_bits else 4)
 
 
@@ -100,7 +99,7 @@ class Variant:
     Attributes
     ----------
     features : Features
-        What the rules of section 3 need.
+        What the rules of SEMANTICS section 3 need.
     accumulator_bits : int
         Width of a sum, 32 or 64.
     contribution_bits : int
@@ -118,63 +117,66 @@ class Variant:
     plastic : bool
         There are plastic mappings.
     learns_in_order : bool
-        Plastic synapses are all computed ones, in their order.
+        Plastic synapse i is computed entry i, so no position is read.
     short_windows : bool
-        Histories in words reach back as far as the plastic mappings look.
+        One word of firing history per neuron reaches back as far as every plastic mapping looks (``plan.histories``).
     plastic_all_window : bool
         The profile's rule of plasticity; weights then change before the propagation.
     restart : Restart
     count_ahead : bool
-        Candidates are counted before the dynamics, since the batch path is emulated and can be reached.
+        Candidates are counted before the dynamics: the batch path is emulated, and the network can reach it.
     uniform_rows : bool
         All static contributions of a source are equal and kept once per source.
-    equal_rows : bool
-        All static contributions are equal: none is read.
     word : Word
-        A neuron's cell in the FCL: how wide, and whether a candidate's mark lies in it, since its sum may be 0.
+        Format of a neuron's cell in the FCL.
+    fused : FusedShape or None
+        Block of the fused burst. ``None``: a burst takes several kernels, since contributions are computed, or
+        candidates are counted ahead.
+    overlapped : bool
+        The device starts a kernel's blocks while the last blocks of the previous kernel run (9.0 and newer).
     streamed : bool
         Synapses lie in host memory: rows are read in whole lines of the link.
     long_rows : int
         Most entries that a warp of the fused burst sends: longer rows go in pieces to helpers. 0: no row is long.
     row_length : int
-        Static entries of every source where all have as many, else 0: then offsets need not be read.
-    tiles, tile_share : int
-        Passes in which the fused burst propagates since a slot of the FCL exceeds the cache, or 0; threads per firing.
+        Static entries of every source if all have equally many, so that no offset is read; else 0.
+    equal_rows : bool
+        All static contributions are equal: none is read.
+    tiles : int
+        Passes in which the fused burst sends rows, each for a range of targets (``kernels.tiles``); 0: one pass.
+    tile_share : int
+        Threads that send what a row delivers in one pass, or for one delay.
     recalled : int
-        Bursts whose fired lists are read again, as many as the largest delay, where delays are kept on the sender's
-        side (``kernels.recall``); 0 where arrivals wait in a ring of slots, or in a calendar.
+        Bursts whose fired lists are read again: as many as the largest delay, if delays are kept on the sender's side
+        (``kernels.recall``) or there are queues. 0 with a ring of slots or a calendar.
     queues : OwnerQueues or None
-        How contributions are delivered by queues per owner; ``recalled`` is then at least 1.
+        Queues per owner, if contributions are delivered through them; ``recalled`` is then at least 1.
     calendar, calendar_bits : int
-        Buckets that arrivals of later bursts wait in, a power of two and no fewer than the largest delay
-        (``kernels.calendar``), and the width of their words; 0 where there are none.
+        Buckets for contributions to later bursts (``kernels.calendar``), a power of two and at least the largest delay,
+        and the width of their words; 0 without a calendar.
     calendar_tiles : int
-        Tiles of each bucket (``kernels.tiled_calendar``); 0 where a bucket has room for every synapse.
+        Tiles of each bucket (``kernels.tiled_calendar``); 0 if a bucket has room for every synapse.
     target_bits : int
-        An entry of a row is one word of 32 bits (``plan.entries``), so many of which are its target; 0 where targets
-        and contributions are columns of their own.
+        Low bits of a row's entry that hold its target, if an entry is one 32-bit word (``plan.entries``); 0 if
+        targets and contributions are columns of their own.
     palette : bool
-        Distinct contributions are kept once, in a table: an entry has the place of its contribution there, above its
-        target if it is one word, else in a column of 16 bits (``placed``).
+        A table holds each distinct contribution once. An entry has the place in this table: above its target if it is
+        one word, else in a column of 16 bits (``placed``).
     may_sleep : bool
-        Candidates that their draw keeps from firing are told before the columns are read: that pays where these exceed
-        the cache.
+        The excitability draw comes before the parameters are read: candidates that it keeps silent need none. This pays
+        if the columns exceed the cache.
     together : bool
-        Neurons have records, though none sleeps: in bursts of few neurons a column more is a load more to wait for.
+        Parameters lie in records although no candidate sleeps: a small burst waits for loads, and a column costs one.
     uniform : frozenset of str
         Parameters (``plan.columns.PARAMETERS``) that are unused, or one value for all neurons.
     narrow : frozenset of str
-        Columns of 16 bits, parameters or ``countdowns`` and ``counts``, that take 8: no value can exceed 255.
+        Columns of 16 bits that take 8, parameters or ``countdowns`` and ``counts``: no value can exceed 255.
     extras : ExtrasKey
         Features of FEATURES.md.
     few_classes : bool
-        Modulators and classes of neurons are so few that each block may have tables of them.
+        Modulators and classes of neurons are few enough for tables in each block's shared memory.
     powered : bool
         There may be a power neuron.
-    overlapped : bool
-        The device brings up a kernel's blocks while the last blocks of the kernel before it run (9.0 and newer).
-    fused : FusedShape or None
-        Block of the kernel that does a burst in one piece, where one can: static contributions only, no batch path.
     """
 
     features: Features
@@ -193,14 +195,14 @@ class Variant:
     count_ahead: bool
     uniform_rows: bool
     word: Word
-    overlapped: bool
     fused: FusedShape | None
-    streamed: bool
-    long_rows: int
-    row_length: int
-    equal_rows: bool
-    tiles: int
-    tile_share: int
+    overlapped: bool = False
+    streamed: bool = False
+    long_rows: int = 0
+    row_length: int = 0
+    equal_rows: bool = False
+    tiles: int = 0
+    tile_share: int = 1
     recalled: int = 0
     queues: OwnerQueues | None = None
     calendar: int = 0
@@ -223,50 +225,50 @@ class Variant:
 
     @property
     def exchanges(self) -> bool:
-        """There are no other shards; see ``ShardVariant``."""
+        """Whether there are other shards: never, unlike in a ``ShardVariant``."""
         return False
 
     @property
     def defers_learning(self) -> bool:
-        """Whether what a synapse learnt is worked out when its source fires next (``kernels.deferred``)."""
+        """Whether a synapse learns only once its weight is needed (``kernels.deferred``)."""
         return self.plastic and self.short_windows and not self.plastic_all_window and not self.extras.modes
 
     @property
     def rings(self) -> bool:
-        """Whether arrivals of different delays go to different slots."""
+        """Whether contributions of different delays go to different slots."""
         return self.delays and not self.recalled and not self.calendar
 
     @property
     def sleeps(self) -> bool:
-        """Whether candidates may sleep (``kernels.neuron``): what features make of their columns has a bound, too.
+        """Whether candidates may sleep: the draw decides that they stay silent before their parameters are read.
 
-        The columns of twins change.
+        Modulated excitabilities have a bound for each class; the columns of memories' twins change.
         """
         return self.may_sleep and not self.extras.replays
 
     @property
     def record(self) -> Record:
-        """Parameters of a neuron that lie together."""
+        """Layout of a neuron's record: the parameters that lie together."""
         recorded = self.sleeps or (self.together and not self.extras.replays)
         return record_of(self.uniform, self.narrow) if recorded else NO_RECORD
 
     @property
     def tables(self) -> bool:
-        """Whether blocks of a burst in one kernel have tables of the classes of neurons (``kernels.classes``).
+        """Whether each block of the fused burst has tables of the classes of neurons (``kernels.classes``).
 
-        The host writes of no driver: where memories drive modulators it does.
+        Not with memories: these drive modulators, and the host would write drivers that no block sees.
         """
         fused = self.fused is not None and self.queues is None
         return fused and self.few_classes and self.extras.adapts and not self.extras.replays
 
     @property
     def makes_factors(self) -> bool:
-        """Whether these blocks work out the factors of modulators, too."""
+        """Whether each block also computes the factors of modulators."""
         return self.tables and self.extras.area_modulators
 
     @property
     def noted(self) -> type[np.signedinteger]:
-        """Scalar type of a bucket's words."""
+        """Scalar type of a word in the calendar."""
         return np.int32 if self.calendar_bits == 32 else np.int64
 
     @property
@@ -287,7 +289,7 @@ class Variant:
 
     @property
     def placed(self) -> bool:
-        """Whether the column of contributions has places in the palette."""
+        """Whether the column of contributions holds places in the palette."""
         return self.palette and not self.target_bits
 
     @property
@@ -297,17 +299,17 @@ class Variant:
 
     @property
     def read_contribution(self) -> type[np.integer]:
-        """Scalar type of what is read of that column: over the link in words of two."""
+        """Scalar type in which that column is read: from host memory two contributions of 16 bits at a time."""
         return np.int32 if self.streamed and packed_contributions(self) else self.column
 
     @property
     def read_delay(self) -> type[np.integer]:
-        """Scalar type of what is read of the delays: over the link in words of four."""
+        """Scalar type in which delays are read: from host memory four at a time."""
         return np.int32 if self.streamed and self.delays else np.uint8
 
     @property
     def target(self) -> type[np.integer]:
-        """Scalar type of a target, or of an entry of a row that is one word."""
+        """Scalar type of a target, or of a row's entry that is one word."""
         return np.int32 if self.target_bits else np.uint32
 
     @property
@@ -332,7 +334,7 @@ class Variant:
 
     @property
     def kind(self) -> type[np.unsignedinteger]:
-        """Scalar type of what a neuron with features is."""
+        """Scalar type of a neuron's kind: its class and flags (``plan.features``)."""
         return np.uint16 if self.few_classes else np.uint32
 
     @property
@@ -347,7 +349,7 @@ class Variant:
 
 
 def lists_kept(variant: Variant) -> int:
-    """Fired lists that are kept to be read again: a power of two, so that burst numbers may wrap around."""
+    """Fired lists kept for another reading: a power of two, so that burst numbers may wrap around."""
     return 1 << max(variant.recalled - 1, 0).bit_length()
 
 
@@ -357,12 +359,12 @@ def can_be_recalled(longest_row: int, delay: int) -> bool:
 
 
 def in_columns(variant: Variant) -> bool:
-    """Whether each entry of a row has its contribution, or the place of that, in a column beside the targets."""
+    """Whether contributions, or their places in the palette, are a column beside the targets."""
     return not (variant.uniform_rows or variant.target_bits)
 
 
 def packed_contributions(variant: Variant) -> bool:
-    """Whether static contributions in host memory are read as 32-bit words of two."""
+    """Whether static contributions in host memory are read in 32-bit words of two."""
     return variant.contribution_bits == 16 and not variant.uniform_rows
 
 
@@ -375,9 +377,14 @@ def variant_of(
     bounded: bool = True,
     several_kernels: bool = False,
 ) -> Variant:
-    """The variant for a packed network; ``bounded``: its sums keep to the bound of ``fixed_point``.
+    """The variant for a packed network, before ``sizing.sized``.
 
-    ``several_kernels``: a burst has to be those, whatever its contributions are.
+    Parameters
+    ----------
+    bounded : bool
+        Sums keep to the bound of ``fixed_point``.
+    several_kernels : bool
+        A burst must take several kernels, whatever its contributions are.
     """
     if not bounded:
         fixed_point = replace(fixed_point, largest_sum=(1 << (fixed_point.bits - 1)) - 1)
@@ -403,21 +410,15 @@ def variant_of(
         count_ahead=count_ahead,
         uniform_rows=fusible and uniform_rows(layout.static),
         word=word_of(layout, options, fixed_point, packable=fusible),
-        overlapped=False,
         fused=fused if fusible else None,
-        streamed=False,
-        long_rows=0,
-        row_length=0,
-        equal_rows=False,
-        tiles=0,
-        tile_share=1,
     )
 
 
 def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packable: bool) -> Word:
-    """A cell: where no sum can be 0, and if ``packable``, the narrowest of those allowed that holds every sum.
+    """The format of a cell: with a mark if sums can be 0, else the narrowest allowed width that holds every sum.
 
-    With delays it holds twice that, for a restored state may have filled a slot that more is to arrive in.
+    Only ``packable`` sums take less than 32 bits. With delays the width holds twice the largest sum: a restored state
+    may have filled a slot in which more is to arrive.
 
     Raises
     ------
@@ -434,12 +435,12 @@ def word_of(layout: Layout, options: EngineOptions, point: FixedPoint, *, packab
 
 
 def short_windows(rules: PlasticRules) -> bool:
-    """Whether histories in words serve for these rules."""
+    """Whether these rules can learn from histories of one word per neuron."""
     return rules.longest_window <= LONGEST_DEFERRED and len(rules.windows) <= MOST_RULES
 
 
 def in_order(positions: npt.NDArray[np.int64]) -> bool:
-    """Whether these are the positions 0, 1, 2, ..."""
+    """Whether ``positions`` are 0, 1, 2, ..."""
     return bool((positions == np.arange(len(positions))).all())
 
 
