@@ -1,4 +1,4 @@
-"""Which buffers an engine keeps on the device, with their sizes, before any of them exists."""
+"""The buffers that an engine keeps on the device, with their sizes; nothing is allocated here."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ from burstproof.engine.cuda.plan.block_size import CHUNKS_PER_SPAN, PIECE, warp_
 from burstproof.engine.cuda.plan.columns import PARAMETERS, column_dtype
 from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, target_bits
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
-from burstproof.engine.cuda.plan.variant import SPACING, Variant, lists_kept
+from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 from burstproof.engine.layout import Layout
 from burstproof.engine.rules import Features
 
 SETS = 2
-"""Batches under way at a time: while one runs, the other's stimulus goes up and its results come down."""
+"""Sets of batch buffers: while one batch runs, the other set is uploaded or downloaded."""
 
 _LARGEST_STIMULUS = 1 << 22
 _LARGEST_EXTRA_LOG = 1 << 22
-_ROOM_SHARE, _SPARE = 8, 1.5
-_LEAST_ROOM = 1024
 _CHUNK = 1 << 22
-_CALENDAR_BYTES, _LEAST_SHARE = 4 << 30, 32
-_BUCKET_BYTES, _BUCKET_SHARE, _MOST_ENTRIES = 16 << 30, 16, (1 << 32) - (1 << 14)
+_LEAST_ROOM = 1024
+_ROOM_SHARE, _LEAST_SHARE, _BUCKET_SHARE = 8, 32, 16
+"""One of so many parts of all synapses has room: in queues or tiles of a calendar, at least in tiles, in a bucket."""
+_SPARE = 1.5
+"""Contributions of a burst that queues and buckets have room for, if that is more: so many times those expected."""
+_TILED_CALENDAR_BYTES = 4 << 30
+"""Memory for a calendar in tiles, beyond which its tiles have less room."""
+_BUCKET_BYTES, _MOST_BUCKET_ENTRIES = 16 << 30, (1 << 32) - (1 << 14)
+"""Most memory, and most entries, of all buckets beside queues."""
 FIRST_SPARE = 2
-"""With a calendar in tiles: slots of the FCL that take turns; behind them each bucket has a slot of its own."""
+"""With a calendar in tiles, two slots of the FCL take turns; behind them each bucket has a spare slot of its own."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,13 @@ class BatchSizes:
 
 
 def batch_sizes(neurons: int, length: int) -> BatchSizes:
-    """Capacities for a network; the log holds one burst in which everything fires, and then some."""
+    """Capacities for a network; the log has room for one burst in which all neurons fire, and for more."""
     stimulus = max(1, min(neurons, _LARGEST_STIMULUS))
     return BatchSizes(length, stimulus, neurons + min(16 * neurons, _LARGEST_EXTRA_LOG))
 
 
 def default_batch_length(neurons: int) -> int:
-    """Most bursts captured in one graph, by size class."""
+    """Most bursts that one graph captures, by size class."""
     if neurons <= 200_000:
         return 128
     return 64 if neurons <= 1_000_000 else 8
@@ -63,14 +68,31 @@ def graph_length(bursts: int, most: int) -> int:
 
 @dataclass(frozen=True)
 class NetworkSizes:
-    """What the sizes of the buffers follow from: entries are packed synapses, ``ring`` the FCL's slots.
+    """What the sizes of the buffers follow from; an entry is a packed synapse.
 
-    ``longest_row`` is the number of static entries of the source that has most; rows that no warp sends are
-    ``pieces`` of at most ``PIECE``. ``largest_contribution`` is that of all entries in magnitude, in units of 2^-k;
-    ``common_contribution`` is the one that all have, 0 where they differ; ``palette`` distinct ones are kept in a
-    table, 0 where that has no room or is not needed. ``distinct_delays`` is the number of different ones. ``in_degree``
-    is the largest, ``sum_bits`` the bits of the largest sum's magnitude. ``firing_rate`` is the share of neurons that
-    is expected to fire in a burst. ``uniform`` and ``narrow``: see ``Variant``.
+    Attributes
+    ----------
+    ring : int
+        Slots of the FCL as a ring: as many as the largest delay, and one more in the fused burst.
+    uniform, narrow : frozenset of str
+        See ``Variant``.
+    longest_row : int
+        Most static entries of one source.
+    pieces : int
+        Pieces, of at most ``PIECE`` entries, of all rows that are too long for a warp.
+    in_degree : int
+        Most synapses onto one neuron.
+    sum_bits : int
+        Bits of the largest sum's magnitude.
+    largest_contribution, common_contribution : int
+        Largest magnitude of a static contribution, and the contribution of all entries, 0 if they differ; both in units
+        of 2^-k.
+    palette : int
+        Distinct contributions in the palette; 0 if none is needed, or they are too many.
+    distinct_delays : int
+        Number of different delays.
+    firing_rate : float
+        Share of the neurons that is expected to fire in a burst.
     """
 
     neurons: int
@@ -101,8 +123,9 @@ class NetworkSizes:
 def network_sizes(
     layout: Layout, features: Features, fused: bool, largest_sum: int, narrow: frozenset[str]
 ) -> NetworkSizes:
-    """Sizes of a packed network; the fused burst takes a slot more than the largest delay."""
+    """Sizes of a packed network, whose bursts are ``fused`` or take several kernels."""
     lengths = np.diff(layout.static.offsets)
+    long_rows = lengths[lengths > warp_row(layout.neuron_count)].astype(np.int64)
     return NetworkSizes(
         neurons=layout.neuron_count,
         ring=layout.max_delay + int(fused),
@@ -116,7 +139,7 @@ def network_sizes(
         largest_contribution=largest_contribution(layout),
         common_contribution=common_contribution(layout),
         distinct_delays=distinct_delays(layout),
-        pieces=int((-(-lengths[lengths > warp_row(layout.neuron_count)].astype(np.int64) // PIECE)).sum()),
+        pieces=int((-(-long_rows // PIECE)).sum()),
         in_degree=layout.in_degree,
         sum_bits=largest_sum.bit_length(),
     )
@@ -142,22 +165,22 @@ def distinct_delays(layout: Layout) -> int:
 
 
 def common_contribution(layout: Layout) -> int:
-    """The contribution of all static entries, in units of 2^-k; 0 where they differ, or there are none."""
+    """The contribution of all static entries, in units of 2^-k; 0 if they differ, or there are none."""
     contributions = layout.static.contributions
     common = int(contributions[0]) if len(contributions) else 0
     return common if (contributions == common).all() else 0
 
 
 def palette_size(layout: Layout, variant: Variant) -> int:
-    """Distinct static contributions where the rows need a table of them, and one has room."""
-    apart = variant.fused is None or variant.uniform_rows
-    if apart or not needs_palette(layout.neuron_count, largest_contribution(layout)):
+    """Number of distinct static contributions, if rows are better off with a palette and one has room; else 0."""
+    by_entry = variant.fused is not None and not variant.uniform_rows
+    if not (by_entry and needs_palette(layout.neuron_count, largest_contribution(layout))):
         return 0
     return len(palette_of(layout.static.contributions))
 
 
 def uniform_parameters(layout: Layout, features: Features) -> frozenset[str]:
-    """Parameters that are no columns on the device: unused, one value for all neurons, or kept in marks."""
+    """Parameters without a column on the device: unused, one value for all neurons, or kept in marks."""
     used = {name for name in PARAMETERS if getattr(features, name, name != "mp_charge_accumulation")}
     return frozenset(name for name in PARAMETERS if name not in used or _constant(getattr(layout.neurons, name)))
 
@@ -190,13 +213,13 @@ def buffer_specs(sizes: NetworkSizes, variant: Variant, batch: BatchSizes) -> tu
 
 
 class _Specs(list[BufferSpec]):
-    """Specifications that grow buffer by buffer; dtypes are those of the kernels' arguments."""
+    """A list of buffers to be filled; dtypes follow from the kernels' arguments."""
 
     def __init__(self, variant: Variant) -> None:
         self._variant = variant
 
     def add(self, name: str, count: int, used: bool = True, dtype: npt.DTypeLike | None = None) -> None:
-        """A buffer; one that the variant does not use keeps one element, so that kernels can name it."""
+        """Append a buffer; one that the variant does not use has one element, so that kernels can name it."""
         kind = dtype_of(name.partition(".")[0], self._variant) if dtype is None else np.dtype(dtype)
         self.append(BufferSpec(name, max(count, 1) if used else 1, kind))
 
@@ -304,84 +327,95 @@ def _add_fused(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
     specs.add("cursors", sizes.neurons, variant.tiles > 0)
     specs.add("amounts", sizes.neurons, variant.tiles > 0 and variant.uniform_rows)
     if variant.recalled or variant.calendar:
-        parts = variant.calendar * max(1, variant.calendar_tiles)
-        specs.add("calendar_words", parts * calendar_room(sizes, variant))
-        specs.add("calendar_counts", 2 * parts)
-        specs.add("calendar_spares", 2 * variant.calendar, variant.calendar_tiles > 0)
-        specs.add("recalled_ids", lists_kept(variant) * sizes.neurons, variant.recalled > 0)
-        specs.add("recalled_counts", lists_kept(variant), variant.recalled > 0)
-        longest = variant.recalled or (0 if variant.calendar_tiles else variant.calendar)
-        specs.add("delay_starts", (longest + 1) * sizes.neurons, longest > 1)
+        _add_delays(specs, sizes, variant)
     if variant.queues is not None:
-        specs.add("queue_entries", variant.queues.owners * queue_room(sizes, variant))
-        specs.add("queue_lengths", SPACING * variant.queues.owners)
-        specs.add("queue_spills", variant.queues.owners)
-        buckets, room = lists_kept(variant), bucket_room(sizes, variant)
-        specs.add("bucket_targets", (buckets + 1) * room, dtype=variant.target)
-        specs.add("bucket_contributions", (buckets + 1) * room, not variant.target_bits, dtype=variant.column)
-        specs.add("bucket_counts", 2 * buckets, room > 0)
+        _add_queues(specs, sizes, variant, variant.queues)
+
+
+def _add_delays(specs: _Specs, sizes: NetworkSizes, variant: Variant) -> None:
+    parts, lists, recalls = variant.calendar * max(1, variant.calendar_tiles), lists_kept(variant), variant.recalled > 0
+    specs.add("calendar_words", parts * calendar_room(sizes, variant))
+    specs.add("calendar_counts", 2 * parts)
+    specs.add("calendar_spares", 2 * variant.calendar, variant.calendar_tiles > 0)
+    specs.add("recalled_ids", lists * sizes.neurons, recalls)
+    specs.add("recalled_counts", lists, recalls)
+    delays = variant.recalled or (0 if variant.calendar_tiles else variant.calendar)
+    specs.add("delay_starts", (delays + 1) * sizes.neurons, delays > 1)
+
+
+def _add_queues(specs: _Specs, sizes: NetworkSizes, variant: Variant, queues: OwnerQueues) -> None:
+    specs.add("queue_entries", queues.owners * queue_room(sizes, variant))
+    specs.add("queue_lengths", SPACING * queues.owners)
+    specs.add("queue_spills", queues.owners)
+    buckets, room = lists_kept(variant), bucket_room(sizes, variant)
+    specs.add("bucket_targets", (buckets + 1) * room, dtype=variant.target)
+    specs.add("bucket_contributions", (buckets + 1) * room, not variant.target_bits, dtype=variant.column)
+    specs.add("bucket_counts", 2 * buckets, room > 0)
 
 
 def queue_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Entries of one owner's queue: what an eighth of all synapses delivers, or more; the rest goes to the FCL."""
+    """Entries that one owner's queue has room for; what exceeds it goes to the FCL."""
     if variant.queues is None:
         return 0
-    return max(_LEAST_ROOM, -(-_shared_out(sizes, _ROOM_SHARE) // variant.queues.owners))
-
-
-def _shared_out(sizes: NetworkSizes, parts: int) -> int:
-    """One of so many ``parts`` of the entries, or half as many again as are expected in a burst."""
-    return max(-(-sizes.static_entries // parts), min(int(_SPARE * sizes.events), sizes.static_entries))
+    return max(_LEAST_ROOM, -(-_room_in_burst(sizes, _ROOM_SHARE) // variant.queues.owners))
 
 
 def bucket_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Entries of one burst's bucket (``kernels.buckets``): what a sixteenth of all synapses delivers, or as fit."""
+    """Entries that one burst's bucket has room for (``kernels.buckets``); 0 without buckets."""
     if variant.queues is None or not variant.queues.rows_put_off:
         return 0
-    entry = 4 if variant.target_bits else 4 + np.dtype(variant.column).itemsize
-    within = min(_BUCKET_BYTES // entry, _MOST_ENTRIES) // (lists_kept(variant) + 1)
-    return max(1, min(within, max(_LEAST_ROOM, _shared_out(sizes, _BUCKET_SHARE))))
+    entry_bytes = 4 if variant.target_bits else 4 + np.dtype(variant.column).itemsize
+    most = min(_BUCKET_BYTES // entry_bytes, _MOST_BUCKET_ENTRIES) // (lists_kept(variant) + 1)
+    return max(1, min(most, max(_LEAST_ROOM, _room_in_burst(sizes, _BUCKET_SHARE))))
+
+
+def _room_in_burst(sizes: NetworkSizes, share: int) -> int:
+    """Entries of one burst to make room for: one of ``share`` parts of all, or ``_SPARE`` times those expected."""
+    return max(-(-sizes.static_entries // share), min(int(_SPARE * sizes.events), sizes.static_entries))
 
 
 def ring_slots(sizes: NetworkSizes, variant: Variant) -> int:
-    """Slots of the FCL: a ring of them; one if fired lists are read again; two, and any spare ones, with a calendar."""
-    if variant.recalled or not variant.calendar:
-        return 1 if variant.recalled else sizes.ring
-    return FIRST_SPARE + variant.calendar if variant.calendar_tiles else 2
+    """Slots of the FCL: one if fired lists are read again; two, and any spare ones, with a calendar; else the ring."""
+    if variant.recalled:
+        return 1
+    if variant.calendar:
+        return FIRST_SPARE + variant.calendar if variant.calendar_tiles else 2
+    return sizes.ring
 
 
 def calendar_shift(sizes: NetworkSizes, variant: Variant) -> int:
-    """Bits of a target, or of its place within a tile, in the word of a calendar."""
+    """Low bits of a calendar's word that hold the target, or its place within a tile."""
     return target_bits(-(-sizes.neurons // max(1, variant.calendar_tiles)))
 
 
 def calendar_room(sizes: NetworkSizes, variant: Variant) -> int:
-    """Words of a bucket, or of one tile of it: there what an eighth of the synapses delivers, in large networks less.
+    """Words of a bucket, or of one tile of it.
 
-    The rest goes to a slot of the FCL.
+    A bucket has room for all synapses. A tile has it for an eighth of those onto its targets, in large networks for
+    less, but at least a thirty-second; what exceeds it goes to a slot of the FCL.
     """
-    parts = variant.calendar * variant.calendar_tiles
-    if not parts:
+    tiles = variant.calendar * variant.calendar_tiles
+    if not tiles:
         return sizes.static_entries
-    span = min(sizes.neurons, 1 << calendar_shift(sizes, variant))
-    entries = -(-sizes.static_entries * span // max(sizes.neurons, 1))
-    within = _CALENDAR_BYTES * 8 // (parts * variant.calendar_bits)
-    return max(_LEAST_ROOM, -(-entries // _LEAST_SHARE), min(-(-entries // _ROOM_SHARE), within))
+    tile_neurons = min(sizes.neurons, 1 << calendar_shift(sizes, variant))
+    entries = -(-sizes.static_entries * tile_neurons // max(sizes.neurons, 1))
+    affordable = _TILED_CALENDAR_BYTES * 8 // (tiles * variant.calendar_bits)
+    return max(_LEAST_ROOM, -(-entries // _LEAST_SHARE), min(-(-entries // _ROOM_SHARE), affordable))
 
 
 def slot_stride(neurons: int, variant: Variant) -> int:
-    """Cells from one slot of the FCL to the next: no 32-bit word belongs to two slots."""
+    """Cells from one slot of the FCL to the next; no 32-bit word belongs to two slots."""
     per_word = max(1, 32 // variant.word.bits)
     return max(1, -(-neurons // per_word)) * per_word
 
 
 def chunks_of(neurons: int, variant: Variant) -> int:
-    """Chunks that the fused burst cuts the neurons into."""
+    """Chunks of neurons in the fused burst; 0 if a burst takes several kernels."""
     return -(-neurons // variant.fused.chunk) if variant.fused is not None else 0
 
 
 def stimulus_specs(number: int, variant: Variant, batch: BatchSizes) -> tuple[BufferSpec, ...]:
-    """The buffers of batch set ``number`` that hold what comes from outside."""
+    """The buffers of batch set ``number`` for stimulus and forced firings."""
     specs = _Specs(variant)
     specs.add(f"stimulus_offsets.{number}", batch.length + 1)
     specs.add(f"forced_offsets.{number}", batch.length + 1)
