@@ -24,25 +24,26 @@ class ShardVariant:
     Attributes
     ----------
     variant : Variant
-        As for one device; ``fused`` says that all contributions are constants: one kernel sends them, or one a tile.
+        As for one device. ``fused`` is not ``None`` if all contributions are constants: one kernel sends them, or one
+        a tile.
     spaced_ids : bool
-        The ids of the shard's neurons are evenly spaced, so that they need no table.
+        The ids of the shard's neurons are evenly spaced, so they need no table.
     carries_potentials : bool
-        Potentials cross with the ids, since some contributions or signals follow them.
+        Shards exchange potentials with the ids, since contributions or signals depend on them.
     threads, per_thread : int
-        Block of the dynamics, and neurons that a thread takes at a time.
+        Threads of a block of the dynamics, and neurons that each takes at a time.
     share : int
         Threads that send one row, a power of two up to 32.
     overlapped : bool
-        Each kernel of the fused form may come up while the one before it ends.
+        The blocks of each kernel of the fused form may start while the previous kernel ends.
     merged : bool
-        One kernel does a whole burst (``kernels.burst``), or what owners do of it (``kernels.owners``).
+        One kernel does a whole burst (``kernels.burst``), or all but its sending (``kernels.owners``).
     row_words : int
-        Words of a padded row (``padded_rows``), or 0 where rows lie behind offsets; only if ``merged``.
+        Words of a padded row (``padded_rows``), or 0 if rows are found by offsets; only if ``merged``.
     exchanges : bool
         There are other shards; a network on one device is one shard without an exchange.
     early : bool
-        The next kernel's blocks may come up from the start of a burst in one kernel.
+        The next kernel's blocks may start as soon as a merged burst has.
     stays : bool
         The burst is one turn of a kernel that stays on the device: a block takes chunk after chunk.
     """
@@ -62,7 +63,7 @@ class ShardVariant:
 
     @property
     def apart(self) -> bool:
-        """Whether stimulus lies beside the slot: cells of the FCL may have no room for it, or be other shards' too."""
+        """Whether stimulus has an array of its own: a cell of the FCL may lack room for it, or be other shards' too."""
         return self.exchanges or not self.merged or self.variant.word.packed or self.queues is not None
 
     @property
@@ -73,63 +74,62 @@ class ShardVariant:
 
     @property
     def eager(self) -> bool:
-        """Whether a block loads all before it knows its slot: few neurons' bursts wait for loads; a chunk a block."""
-        rings = self.variant.rings or self.variant.recalled
-        return self.alone and not (self.strides or self.early or rings)
+        """Whether a block loads all, both slots included, before it knows which slot the burst consumes.
+
+        Bursts of few neurons wait for loads. A block has one chunk then.
+        """
+        other_slots = self.variant.rings or self.variant.recalled
+        return self.alone and not (self.strides or self.early or other_slots)
 
     @property
     def strides(self) -> bool:
-        """Whether a block takes several chunks in one burst and puts off their rows together, to several tiles."""
+        """Whether a block takes several chunks in one burst, and puts their rows into several tiles together."""
         return self.variant.calendar_tiles > 1 and not self.stays
 
     @property
     def ahead(self) -> bool:
-        """Whether a block loads the state of its neurons before it knows its slot, and only then what arrived.
+        """Whether a block loads the state of its neurons before it knows its slot, and the slot after that.
 
-        It has no registers for that while it empties buckets in tiles.
+        A block that empties buckets in tiles has no registers for it.
         """
         return self.alone and self.early and not self.variant.calendar_tiles
 
     @property
     def words_ahead(self) -> bool:
-        """Whether it loads what arrived, too, before it empties a bucket of the calendar, not after."""
+        """Whether a block also loads the slot's words before it empties a bucket of the calendar, not after."""
         return self.ahead and self.variant.calendar > 0
 
     @property
     def marks_ahead(self) -> bool:
-        """Whether that state includes marks: owners of neurons with features have no registers for them."""
+        """Whether the state loaded ahead includes marks: owners of neurons with features have no registers for them."""
         return self.eager or (self.ahead and (self.queues is None or not self.extras))
 
     @property
     def leaks_ahead(self) -> bool:
-        """Whether it includes what is left of a potential in a burst."""
+        """Whether it includes the factors that leaks leave of a potential."""
         ahead = self.marks_ahead and not self.extras
         return ahead and self.variant.features.decays and "decays" not in self.uniform
 
     @property
     def records_ahead(self) -> bool:
-        """Whether owners know, a neuron ahead, which records its burst needs: where most candidates sleep."""
-        return self._owns_plain_neurons and self.marks_ahead and self.variant.sleeps and self.record.tells_sleepers
-
-    @property
-    def _owns_plain_neurons(self) -> bool:
-        return self.queues is not None and not self.extras
+        """Whether owners load records one neuron ahead, if the burst needs them: most candidates sleep."""
+        plain = self.queues is not None and not self.extras
+        return plain and self.marks_ahead and self.variant.sleeps and self.record.tells_sleepers
 
     @property
     def registers(self) -> int | None:
-        """Most registers of a thread, where a multiprocessor then holds more blocks and nothing spills.
+        """Most registers of a thread; ``None`` for no limit.
 
-        At capability 9.0 one of blocks of 512 has room for all its threads. Neurons with features have a limit, where a
-        thread has one of them, and so have marked words that are loaded ahead of a bucket; other words need none.
-        Threads of owners' blocks share all registers of a multiprocessor.
+        An owner's block takes all registers of a multiprocessor. Otherwise a limit is set if more blocks are resident
+        with it and nothing spills: for neurons with features, one a thread, and for marked words that are loaded ahead
+        of a bucket; other words need none. Blocks of 512 threads can fill a multiprocessor of capability 9.0.
         """
         if self.merged and self.queues is not None:
             return _ALL_REGISTERS // self.threads
-        alone = self.alone and not self.strides
-        full = self.ahead and self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
-        if alone and self.extras.by_neuron and self.per_thread == 1:
-            return _FEW_REGISTERS if full and not self.words_ahead else _REGISTERS
-        waits = full and self.words_ahead and self.variant.word.marked and not self.extras
+        can_fill = self.ahead and self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
+        if self.alone and not self.strides and self.extras.by_neuron and self.per_thread == 1:
+            return _FEW_REGISTERS if can_fill and not self.words_ahead else _REGISTERS
+        waits = can_fill and self.words_ahead and self.variant.word.marked and not self.extras
         return _FEW_REGISTERS if waits else None
 
     @property
@@ -139,7 +139,7 @@ class ShardVariant:
 
     @property
     def queues(self) -> OwnerQueues | None:
-        """How contributions are delivered by queues per owner."""
+        """Queues per owner, if contributions are delivered through them."""
         return self.variant.queues
 
     @property
@@ -164,7 +164,7 @@ class ShardVariant:
 
     @property
     def makes_factors(self) -> bool:
-        """Whether each block works out the factors of its burst."""
+        """Whether each block computes the factors of its burst."""
         return self.tables and self.extras.area_modulators
 
     @property
@@ -174,7 +174,7 @@ class ShardVariant:
 
     @property
     def record(self) -> Record:
-        """Parameters of a neuron that lie together."""
+        """Layout of a neuron's record: the parameters that lie together."""
         return self.variant.record
 
     @property
@@ -193,12 +193,12 @@ class ShardVariant:
 
     @property
     def collects(self) -> bool:
-        """Whether lists are put into one before they are sent: by several kernels, or tile by tile."""
+        """Whether the shards' lists become one before they are sent: by several kernels, or tile by tile."""
         return not self.fused or self.variant.tiles > 0
 
     @property
     def can_pad(self) -> bool:
-        """Whether a row's header could say what all of its entries contribute, and when."""
+        """Whether a padded row could do: its header has room for one contribution, and for no delay."""
         variant = self.variant
         return variant.uniform_rows and variant.contribution_bits == 16 and not variant.delays
 
@@ -212,10 +212,13 @@ def shard_variant(
     variant: Variant, neurons: int, entries: int, sources: int, *, spaced_ids: bool, mp_driven: bool, block: int = 0
 ) -> ShardVariant:
     """The variant of a shard of ``neurons`` neurons, with ``entries`` synapses from ``sources`` sources."""
-    threads, per_thread = (256, 4) if neurons > _LARGE else (512 if neurons > _MIDDLE else 256, 1)
-    carries = mp_driven or variant.extras.modulators
     return ShardVariant(
-        variant, spaced_ids, carries, block or threads, per_thread, row_share(entries / max(sources, 1))
+        variant,
+        spaced_ids=spaced_ids,
+        carries_potentials=mp_driven or variant.extras.modulators,
+        threads=block or (512 if _MIDDLE < neurons <= _LARGE else 256),
+        per_thread=4 if neurons > _LARGE else 1,
+        share=row_share(entries / max(sources, 1)),
     )
 
 
@@ -237,14 +240,14 @@ def whole(variant: Variant, block: int = _BLOCK) -> ShardVariant:
 
 
 def merged_shape(neurons: int) -> tuple[int, int]:
-    """Threads, and neurons of each at a time, of a burst in one kernel: what four H200s were fastest with."""
+    """Threads of a block, and neurons of each at a time, of a merged burst: the fastest on four H200s."""
     if neurons <= _ONE_PASS:
         return 128, 2
     return (256, 2) if neurons <= _LARGE else (256, 4)
 
 
 def merged_share(share: int) -> int:
-    """Threads that send a row in a burst in one kernel, whose blocks do more beside: the best for rows of 25 and 50."""
+    """Threads that send a row in a merged burst, whose blocks do more beside: the best for rows of 25 and 50."""
     return max(1, share // 2)
 
 
