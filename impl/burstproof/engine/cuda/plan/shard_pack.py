@@ -29,24 +29,23 @@ from burstproof.network.schema import NEURON_FIELDS
 _BY_SOURCE = frozenset(("offsets", "contributions", "clamped_sources", "computed_offsets"))
 _BY_SOURCE |= {"recalled_ids", "delay_starts"}
 _BY_SOURCE |= {"mp_driven", "divisors", "last_fired", "streaks", "histories", "driver_of", "degeneration"}
-"""Buffers that follow the number of all neurons of the network, not of the shard's."""
+"""Buffers whose size follows from the neurons of the whole network, which are the shard's sources."""
 
-_OF_ONE_DEVICE = frozenset(("outside", "chunk_counts", "span_counts", "chunk_ids", "chunk_potentials"))
-_OF_ONE_DEVICE |= {"progress", "pieces", "cursors", "amounts"}
-"""Buffers of a network on one device that a shard lacks, or sizes in its own way."""
 _OF_OWNERS = frozenset(("chunk_counts", "span_counts", "chunk_ids", "chunk_potentials", "progress", "pieces"))
-"""Those of them that owners of neurons have."""
+"""Buffers that a shard has only with queues per owner."""
+_OWN_SIZE = frozenset(("outside", "cursors", "amounts"))
+"""Buffers that a shard sizes in its own way."""
 
 _LARGE = 1_000_000
 _MOST_LISTED = 1 << 32
-"""Firings of all lists that are kept, which are counted in 32 bits."""
+"""Most firings in all fired lists that are kept: they are counted in 32 bits."""
 _MOST_SLOTS_BYTES = 48 << 20
-"""Slots up to so large stay in the L2 cache of an H200 well enough, beside what else a shard reads."""
+"""Slots of at most this size stay in the L2 cache of an H200 well enough, beside what else a shard reads."""
 
 
 @dataclass(frozen=True)
 class SpacedIds:
-    """Ids ``first``, ``first + step``, ...: those of a contiguous shard, or of one by round robin."""
+    """Ids ``first``, ``first + step``, ...: of a contiguous shard, or of a round-robin one."""
 
     first: int
     step: int
@@ -60,16 +59,16 @@ class PackedShard:
     ----------
     number : int
     sources : int
-        Neurons of the whole network: rows are by source.
+        Neurons of the whole network, each of which has a row.
     members : uint32 (n,) or None
-        Ids of the neurons, ascending; ``None`` where there are only ``spaced`` ones.
+        Ids of the neurons, ascending; ``None`` if only ``spaced`` says which they are.
     spaced : SpacedIds or None
-        Where the ids are evenly spaced.
+        The ids, if they are evenly spaced.
     packed : Packed
-        ``network`` has the shard's neurons and no synapses.
+        Its ``network`` has the shard's neurons and no synapses.
     shard : ShardVariant
     lengths : int64
-        Rows of 0, 1, ... static entries (``padded_rows``).
+        Number of rows with 0, 1, ... static entries (``padded_rows``).
     """
 
     number: int
@@ -87,7 +86,7 @@ class PackedShard:
 
     @property
     def mean_row(self) -> float:
-        """Static entries of a source."""
+        """Mean number of static entries of a source."""
         return self.packed.sizes.static_entries / max(self.sources, 1)
 
     def ids(self) -> npt.NDArray[np.uint32]:
@@ -105,11 +104,9 @@ class PackedShard:
             return packed.buffers
         whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.batch)
         by_source = {spec.name: spec for spec in whole if spec.name in _BY_SOURCE} | self._padded()
-        shared = [
-            by_source.get(spec.name, spec)
-            for spec in buffer_specs(packed.sizes, variant, packed.batch)
-            if spec.name not in _OF_ONE_DEVICE or (variant.queues is not None and spec.name in _OF_OWNERS)
-        ]
+        left_out = _OWN_SIZE if variant.queues is not None else _OWN_SIZE | _OF_OWNERS
+        specs = buffer_specs(packed.sizes, variant, packed.batch)
+        shared = [by_source.get(spec.name, spec) for spec in specs if spec.name not in left_out]
         everyone = max(self.sources, 1) if self.shard.collects else 1
         carried = self.shard.carries_potentials or not self.shard.fused
         tiled = everyone if variant.tiles else 1
@@ -126,7 +123,7 @@ class PackedShard:
         return (*shared, *own)
 
     def _padded(self) -> dict[str, BufferSpec]:
-        """What takes the place of rows behind offsets."""
+        """Buffers of padded rows, which take the place of those of rows found by offsets."""
         words = self.shard.row_words
         if not words:
             return {}
@@ -135,7 +132,7 @@ class PackedShard:
         return {"targets": table} | {name: BufferSpec(name, 1, np.dtype(kind)) for name, kind in kinds.items()}
 
     def local(self, state: EngineState) -> EngineState:
-        """The shard's part of a state of the whole network; what a source's history needs stays whole."""
+        """The shard's part of a state of the whole network; the firing history of all sources stays whole."""
         ids = self.ids()
         places, own = places_among(ids, state.fired_ids)
         features = state.features
@@ -158,7 +155,7 @@ class PackedShard:
 def places_among(
     ids: npt.NDArray[np.uint32], wanted: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Places (n,) of the ``wanted`` ids among the ascending ``ids``, and which of them are there."""
+    """Positions (n,) of the ``wanted`` ids in the ascending ``ids``, and which of them are there."""
     wanted = wanted.astype(ids.dtype, copy=False)  # else numpy would convert all ids
     places = np.searchsorted(ids, wanted)
     own = places < len(ids)
@@ -220,7 +217,7 @@ def as_shard(
     packed: Packed,
     lengths: npt.NDArray[np.int64],
 ) -> PackedShard:
-    """The shard around ``packed``, whose variant is made one that a shard's kernels know."""
+    """The shard of ``packed``, whose variant becomes one that the kernels of shards know, without queues."""
     layout = packed.layout
     sizes = replace(packed.sizes, ring=layout.max_delay)
     entries = sizes.static_entries + sizes.computed_entries
@@ -240,22 +237,22 @@ def as_shard(
 
 
 def needs_queues(shard: PackedShard) -> bool:
-    """Whether ``shard`` should have queues even where little fires.
+    """Whether ``shard`` should have queues even if little fires.
 
-    Its rows are too long for one team of threads; or its slots are too large for the L2 cache, and what arrives later
-    can wait in buckets.
+    Without delays, that is if rows are too long for the threads that send one. With delays, it is if slots exceed the
+    L2 cache and buckets can hold the contributions to later bursts.
     """
-    delay, variant = shard.packed.layout.max_delay, shard.packed.variant
-    if delay == 1:
+    longest_delay, variant = shard.packed.layout.max_delay, shard.packed.variant
+    if longest_delay == 1:
         return _longest_row(shard) > LONG_ROW
-    sizes = replace(shard.packed.sizes, ring=delay + 1)
-    slots = slots_reached(sizes) * sizes.neurons * variant.word.bits // 8
-    short = can_be_recalled(_longest_row(shard), delay)
-    return short and not variant.uniform_rows and slots > _MOST_SLOTS_BYTES
+    sizes = replace(shard.packed.sizes, ring=longest_delay + 1)
+    slots_bytes = slots_reached(sizes) * sizes.neurons * variant.word.bits // 8
+    can_have_buckets = can_be_recalled(_longest_row(shard), longest_delay) and not variant.uniform_rows
+    return can_have_buckets and slots_bytes > _MOST_SLOTS_BYTES
 
 
 def _longest_row(shard: PackedShard) -> int:
-    """Entries of the longest row that there is, which may be less than what was expected of the network."""
+    """Entries of the longest row as it is, which may be less than what was expected of the network."""
     return int(np.flatnonzero(shard.lengths)[-1]) if shard.lengths.any() else 0
 
 
@@ -267,24 +264,26 @@ def plain(shard: PackedShard) -> PackedShard:
 
 
 def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> PackedShard | None:
-    """``shard`` with queues per owner, if it can have them and they pay or are ``needed``."""
-    packed, shape = shard.packed, shard.shard
-    palette = packed.sizes.palette or palette_size(packed.layout, shape.variant)
-    ring, longest = packed.layout.max_delay + 1, _longest_row(shard)
-    sizes = replace(packed.sizes, ring=ring, palette=palette, longest_row=longest)
+    """``shard`` with queues per owner; ``None`` if it cannot have them, or if they neither pay nor are ``needed``.
+
+    ``overlapped`` as in ``ShardVariant``.
+    """
+    packed, own = shard.packed, shard.shard
+    palette = packed.sizes.palette or palette_size(packed.layout, own.variant)
+    ring = packed.layout.max_delay + 1
+    sizes = replace(packed.sizes, ring=ring, palette=palette, longest_row=_longest_row(shard))
     if not sizes.static_entries or shard.sources * ring >= _MOST_LISTED:
         return None
-    if shape.carries_potentials or shape.variant.count_ahead or shape.extras or not shape.fused:
+    if own.carries_potentials or own.variant.count_ahead or own.extras or not own.fused:
         return None
-    variant = with_row_entries(replace(shape.variant, tiles=0), sizes)
+    variant = with_row_entries(replace(own.variant, tiles=0), sizes)
     variant = with_queues(variant, sizes, sources=shard.sources, needed=needed)
     block = variant.fused
     if variant.queues is None or block is None:
         return None
-    share = row_share(shard.mean_row / variant.recalled)
-    variant = replace(variant, tile_share=share, overlapped=overlapped)
-    made = replace(
-        shape,
+    variant = replace(variant, tile_share=row_share(shard.mean_row / variant.recalled), overlapped=overlapped)
+    own = replace(
+        own,
         variant=variant,
         threads=block.threads,
         per_thread=block.per_thread,
@@ -292,7 +291,7 @@ def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> Pac
         merged=True,
         row_words=0,
     )
-    return replace(shard, packed=replace(packed, variant=variant, sizes=sizes), shard=made)
+    return replace(shard, packed=replace(packed, variant=variant, sizes=sizes), shard=own)
 
 
 def whole_network(packed: Packed) -> PackedShard:
@@ -320,9 +319,9 @@ def _taken(column: npt.NDArray[Any], members: npt.NDArray[np.uint32]) -> npt.NDA
 
 
 def shard_for(shard: PackedShard, local: EngineState) -> PackedShard:
-    """What can run ``local``, a part of a state: other kernels if it needs them.
+    """A shard that can run ``local``, a part of a state: ``shard``, or one with other kernels if it needs them.
 
-    Where there are several shards, its weights are those that were packed.
+    With several shards, the weights of ``local`` are not looked at: those that were packed hold.
     """
     exchanges = shard.shard.exchanges
     packed = packed_for(shard.packed, replace(local, weights=shard.packed.weights) if exchanges else local)
