@@ -47,8 +47,14 @@ _LONGEST_BATCH = 4096
 class Packed:
     """Everything that the engine needs.
 
-    ``layout`` lacks the static rows where the device generates them itself. ``weights`` (S,) are those from which the
-    static contributions were made. ``without``: see ``sizing.sized``.
+    Attributes
+    ----------
+    layout : Layout
+        Without static rows if the device generates them itself.
+    weights : float32 (S,)
+        The weights from which the static contributions were made.
+    without : frozenset of str
+        See ``sizing.sized``.
     """
 
     network: Network
@@ -76,28 +82,28 @@ class Packed:
     @property
     def buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer on the device."""
-        return self._places[0]
+        return self._split[0]
 
     @property
     def host_buffers(self) -> tuple[BufferSpec, ...]:
         """Every buffer in host memory that the kernels read."""
-        return self._places[1]
+        return self._split[1]
 
     def sized(self, variant: Variant, **changed: Any) -> Packed:
-        """The same with ``variant``, as its sizes want it, and whatever else has ``changed``."""
+        """The same with ``variant``, sized anew, and the fields in ``changed``."""
         packed = replace(self, **changed)
         return replace(packed, variant=sized(variant, packed.sizes, without=packed.without))
 
     def firing(self, rate: float) -> Packed:
-        """The same as it is laid out where a share ``rate`` of the neurons fires in a burst."""
+        """The same, laid out for bursts in which a share ``rate`` of the neurons fires."""
         return self.sized(self.variant, sizes=replace(self.sizes, firing_rate=rate))
 
     def lacking(self, what: str) -> Packed:
-        """The same without ``what``, one of the names of ``sizing``, for every state it is packed for later."""
+        """The same without ``what``, one of the names of ``sizing``; that holds when it is packed for a state, too."""
         return self.sized(self.variant, without=self.without | {what})
 
     @property
-    def _places(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
+    def _split(self) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
         specs = buffer_specs(self.sizes, self.variant, self.batch)
         return split_buffers(specs, self.variant.uniform_rows) if self.streamed else (specs, ())
 
@@ -107,7 +113,10 @@ def pack_network(
 ) -> Packed:
     """Pack ``network``.
 
-    ``point`` is the scale of the network of ``loaded`` neurons of which it is a larger form (``features.growing``).
+    Parameters
+    ----------
+    point, loaded
+        Of a network with room for neurons that appear (``features.growing``): the scale and the neurons without it.
 
     Raises
     ------
@@ -125,7 +134,7 @@ def pack_network(
 
 
 def featured(packed: Packed, network: Network, loaded: int, members: Members) -> Packed:
-    """``packed``, which has the neurons ``members`` of ``network``, with the features of that."""
+    """``packed``, which has the neurons ``members`` of ``network``, with the features of ``network``."""
     replays = any(area.memory is not None for area in network.features.areas.values())
     key = replace(extras_key(network), replays=replays)
     if not key and not network.features:
@@ -158,10 +167,14 @@ def pack_layout(
     bounded: bool = True,
     several_kernels: bool = False,
 ) -> Packed:
-    """Pack ``layout``, that of ``network`` or of a shard: rules that depend on a network's size mean all of it.
+    """Pack ``layout``, that of ``network`` or of a shard; rules that depend on the size take that of ``network``.
 
-    ``bounded``: its sums keep to the bound of ``point``, as those of restored weights may not. ``several_kernels``:
-    a burst has to be those.
+    Parameters
+    ----------
+    bounded : bool
+        Sums keep to the bound of ``point``; with restored weights they may not.
+    several_kernels : bool
+        A burst must take several kernels.
 
     Raises
     ------
@@ -193,45 +206,50 @@ def streaming(packed: Packed) -> Packed:
 
 
 def packed_for(packed: Packed, state: EngineState) -> Packed:
-    """What can run ``state``: ``packed`` itself unless the state asks for other contributions or other kernels.
+    """What can run ``state``: ``packed`` itself unless the state needs other contributions or other kernels.
 
     Raises
     ------
     NetworkError
         Weights that the network's fixed-point scale does not admit.
     """
-    layout = packed.layout
     different = state.weights != packed.weights
-    if layout.computed is not None:
-        different[layout.computed.rows] = False
+    if packed.layout.computed is not None:
+        different[packed.layout.computed.rows] = False
     if different.any():
-        weights = np.where(different, state.weights, packed.weights)
-        synapses = replace(packed.network.synapses, weights=weights)
-        network = packed.network.replace(synapses=synapses)
-        loaded = network.neuron_count if packed.feature_plan is None else packed.feature_plan.loaded
-        layout = _layout(network, packed.options, packed.fixed_point, loaded)
-        refuse_overflow(layout, packed.network, packed.options, packed.fixed_point)
-        variant = variant_of(layout, packed.features, packed.options, packed.fixed_point, bounded=False)
-        variant = replace(variant, streamed=packed.streamed, extras=packed.variant.extras)
-        variant = replace(variant, few_classes=packed.variant.few_classes, powered=packed.variant.powered)
-        largest, common = largest_contribution(layout), common_contribution(layout)
-        sizes = replace(packed.sizes, largest_contribution=largest, common_contribution=common)
-        sizes = replace(sizes, sum_bits=UNBOUNDED.bit_length(), palette=palette_size(layout, variant))
-        packed = packed.sized(variant, layout=layout, weights=weights, sizes=sizes)
-    features, variant = packed.features, without_queues(packed.variant)
-    features = replace(
-        features, refractory_periods=features.refractory_periods or bool(state.refractory_countdowns.any())
-    )
-    narrow = packed.sizes.narrow & _narrow(packed.network, layout, state)
-    word = _word_for(replace(packed, variant=variant), state)
+        packed = _with_weights(packed, np.where(different, state.weights, packed.weights))
+    counts_down = packed.features.refractory_periods or bool(state.refractory_countdowns.any())
+    features, variant = replace(packed.features, refractory_periods=counts_down), without_queues(packed.variant)
+    narrow = packed.sizes.narrow & _narrow(packed.network, packed.layout, state)
+    word = _word_for(packed, variant.word, state)
     if features == packed.features and word == variant.word and narrow == packed.sizes.narrow:
         return packed
-    sizes = replace(packed.sizes, uniform=uniform_parameters(layout, features), narrow=narrow)
+    sizes = replace(packed.sizes, uniform=uniform_parameters(packed.layout, features), narrow=narrow)
     return packed.sized(replace(variant, features=features, word=word), features=features, sizes=sizes)
 
 
+def _with_weights(packed: Packed, weights: npt.NDArray[np.float32]) -> Packed:
+    """``packed`` with static contributions from ``weights`` (S,), whose sums no bound is known of."""
+    options, point, old = packed.options, packed.fixed_point, packed.variant
+    network = packed.network.replace(synapses=replace(packed.network.synapses, weights=weights))
+    loaded = network.neuron_count if packed.feature_plan is None else packed.feature_plan.loaded
+    layout = _layout(network, options, point, loaded)
+    refuse_overflow(layout, packed.network, options, point)
+    variant = variant_of(layout, packed.features, options, point, bounded=False)
+    variant = replace(variant, streamed=old.streamed, extras=old.extras, few_classes=old.few_classes)
+    variant = replace(variant, powered=old.powered)
+    sizes = replace(
+        packed.sizes,
+        largest_contribution=largest_contribution(layout),
+        common_contribution=common_contribution(layout),
+        palette=palette_size(layout, variant),
+        sum_bits=UNBOUNDED.bit_length(),
+    )
+    return packed.sized(variant, layout=layout, weights=weights, sizes=sizes)
+
+
 def _narrow(network: Network, layout: Layout, state: NeuronTable | EngineState) -> frozenset[str]:
-    """``narrow_columns`` from ``state`` on; none where neurons with other parameters may appear."""
+    """``narrow_columns`` from ``state`` on; none if neurons with other parameters may appear."""
     areas = network.features.areas.values()
     if any(area.memory is not None for area in areas):
         return frozenset()
@@ -239,12 +257,12 @@ def _narrow(network: Network, layout: Layout, state: NeuronTable | EngineState) 
     return narrow_columns(layout.neurons, state.refractory_countdowns, state.consecutive_fire_counts, trains)
 
 
-def _word_for(packed: Packed, state: EngineState) -> Word:
-    """The cells, or others if these have no room for what is pending and may still be added to, or no mark.
+def _word_for(packed: Packed, word: Word, state: EngineState) -> Word:
+    """``word``, or a wider one if pending sums do not fit, later contributions included, or need a mark.
 
-    They need one where a sum is 0, and where one is negative: what arrives later may cancel it.
+    A pending sum needs a mark if it is 0, or negative: later contributions may cancel it.
     """
-    word, point, pending = packed.variant.word, packed.fixed_point, state.pending
+    point, pending = packed.fixed_point, state.pending
     now, later = (int(np.abs(part).max(initial=0)) for part in (pending[:1], pending[1:]))
     largest = max(now, later + point.largest_sum if len(pending) > 1 else 0)
     cancels = bool((state.pending_candidate & (pending <= 0)).any())
@@ -257,7 +275,7 @@ def _word_for(packed: Packed, state: EngineState) -> Word:
 
 
 def batch_length(options: EngineOptions, default: int) -> int:
-    """Bursts captured in one graph: ``default`` unless the options name a number.
+    """Bursts that one graph captures: ``default`` unless the options name a number.
 
     Raises
     ------
