@@ -1,4 +1,4 @@
-"""The plan of memory: every buffer with its bytes and its place, before the first allocation (BE-9, BE-10)."""
+"""The memory plan: every buffer with its bytes, on the device or the host, before any allocation (BE-9, BE-10)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RESERVE_BYTES = 256 << 20
 """Left free for kernels, graphs and the driver."""
 
 HOST_SHARE = 0.9
-"""Of the host memory that is available, this much may be page-locked: the system cannot move it any more."""
+"""Most of the available host memory that may be page-locked, since the system cannot move it any more."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The buffers of one engine in the order of the arena, and those in host memory; ``synapses`` are those packed."""
+    """The buffers of one engine in the order of the arena, and those in host memory; counts of what is packed."""
 
     buffers: tuple[BufferSpec, ...]
     neurons: int
@@ -74,7 +74,7 @@ class MemoryPlan:
         )
 
     def check_host(self, available: int | None) -> None:
-        """Refuse synapses that ``available`` bytes of host memory cannot hold; ``None`` means that nobody knows.
+        """Refuse synapses that exceed ``available`` bytes of host memory; ``None`` means unknown, and refuses nothing.
 
         Raises
         ------
@@ -92,9 +92,9 @@ class MemoryPlan:
         )
 
     def table(self) -> str:
-        """One line per buffer: name, elements, dtype, bytes in the arena; then the total; then what is in host memory.
+        """One line per buffer: name, elements, dtype, bytes in the arena; then the total.
 
-        A buffer in host memory is marked ``host``.
+        Buffers in host memory follow, marked ``host``, with a total of their own.
         """
         width = max(len(spec.name) for spec in (*self.buffers, *self.host_buffers))
 
@@ -112,7 +112,7 @@ class MemoryPlan:
 def plan_memory(network: Network, options: EngineOptions) -> MemoryPlan:
     """The memory that an engine over ``network`` takes; touches no device.
 
-    What a device has free is known only by a declared limit: without one, there is room for everything.
+    Free device memory is taken to be the declared limit, or unlimited without one.
 
     Raises
     ------
@@ -129,10 +129,11 @@ def _placed(network: Network, options: EngineOptions) -> Packed:
 
 
 def place_synapses(packed: Packed, available: int) -> Packed:
-    """``packed`` with its synapses where its options want them; ``auto`` moves them if ``available`` bytes are too few.
+    """``packed`` as it fits a device, with its synapses where its options want them.
 
-    Ways of delivery are given up in this order while the plan exceeds the bytes: buckets beside queues, a calendar in
-    tiles, queues per owner if it takes less without. A calendar with room for every synapse goes at half of them.
+    As long as the plan exceeds ``available``, the following are given up in turn: buckets beside queues, a calendar in
+    tiles, and queues per owner if it takes less memory without. A calendar with room for every synapse is given up if
+    the plan exceeds half of ``available``. With ``auto``, synapses go to host memory if even that is not enough.
 
     Parameters
     ----------
@@ -142,31 +143,35 @@ def place_synapses(packed: Packed, available: int) -> Packed:
         Bytes that the engine may take on the device.
     """
     queues = packed.variant.queues
-    if queues is not None and queues.rows_put_off and MemoryPlan.of(packed).total_bytes > available:
+    if queues is not None and queues.rows_put_off and _device_bytes(packed) > available:
         packed = packed.lacking(BUCKETS)
-    variant = packed.variant
-    if variant.calendar and not variant.calendar_tiles and 2 * MemoryPlan.of(packed).total_bytes > available:
+    roomy_calendar = packed.variant.calendar and not packed.variant.calendar_tiles
+    if roomy_calendar and 2 * _device_bytes(packed) > available:
         packed = packed.lacking(ROOMY_CALENDAR)
-    if packed.variant.calendar_tiles and MemoryPlan.of(packed).total_bytes > available:
+    if packed.variant.calendar_tiles and _device_bytes(packed) > available:
         packed = packed.lacking(CALENDAR)
-    if packed.variant.queues is not None and MemoryPlan.of(packed).total_bytes > available:
-        packed = min(packed, packed.lacking(QUEUES), key=lambda one: MemoryPlan.of(one).total_bytes)
+    if packed.variant.queues is not None and _device_bytes(packed) > available:
+        packed = min(packed, packed.lacking(QUEUES), key=_device_bytes)
     wanted = packed.options.cuda.synapse_memory
     if packed.streamed or wanted is SynapseMemory.DEVICE:
         return packed
-    if wanted is SynapseMemory.AUTO and MemoryPlan.of(packed).total_bytes <= available:
+    if wanted is SynapseMemory.AUTO and _device_bytes(packed) <= available:
         return packed
     return streaming(packed)
 
 
+def _device_bytes(packed: Packed) -> int:
+    return MemoryPlan.of(packed).total_bytes
+
+
 def available_bytes(free_bytes: int, options: EngineOptions) -> int:
-    """What of the free device memory an engine may take: its declared limit, or all but a reserve."""
+    """Bytes of the free device memory that an engine may take: its declared limit, or all but a reserve."""
     limit = options.cuda.memory_limit_bytes
     return min(limit, free_bytes) if limit else free_bytes - RESERVE_BYTES
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:
-    """The buffers of ``plan_memory``, and the choices that a run of the network would record."""
+    """The buffers of ``plan_memory``, with the choices that a run of the network would record."""
     packed = _placed(network, options)
     plan = MemoryPlan.of(packed)
     device = (PlannedBuffer(s.name, s.count, s.dtype.name, s.aligned_bytes) for s in plan.buffers)
