@@ -1,4 +1,7 @@
-"""What features need on a device: sizes and constants, and the factors that follow from signals."""
+"""What features need on a device: sizes, constants, and the factors that follow from signals.
+
+A *class* is the neurons of an area whose parameters change; class 0 is all other neurons.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +22,21 @@ from burstproof.network.model import Network, NeuronTable
 from burstproof.network.schema import NEURON_FIELDS
 
 HOMEOSTATIC, LEAKS, UPDATES = 1, 2, 4
-"""Flags of a class of neurons in a burst: they have a homeostat; its leaks hold; it moves them after the burst."""
+"""Flags of a class in a burst: it has a homeostat; its leaks are in force; it updates them after the burst."""
 CAN_TRAIN, IN_TRAIN, DRIVES = 1, 2, 4
-"""Bits of a neuron: its firings start a spike train, it is in one, and it is in a driver area."""
+"""Bits of a neuron's kind: its firings start a spike train, it is in one, and it is in a driver area."""
 CLASS_SHIFT = 3
-"""What a neuron is has its class above these bits."""
+"""A neuron's kind has its class above these bits."""
 REGULATED = 1 << 63
-"""Bit beside the phase of a class: the homeostat has replaced the leaks that were loaded."""
+"""Bit in the phase of a class: the homeostat has replaced the leaks that were loaded."""
 NOT_FIRED = (1 << 64) - 1
-"""The word of a driver area of which nothing fired."""
+"""The word of a driver area in which nothing fired."""
 MOST_MODULATORS, MOST_CLASSES = 64, 64
-"""Most that a block works out the factors of."""
+"""Most for which each block computes the factors itself."""
 DRIVE_ROWS = 4
-"""Rows of driver areas where blocks work out factors, in turn: one is read, one written, one cleared."""
+"""Rows of driver areas that take turns if blocks compute factors: one is read, one written, one cleared."""
 HOMEOSTAT_NUMBERS = 6
-"""Numbers of a class with a homeostat: keep, alpha, target, gain, least, most leak."""
+"""Numbers of a class with a homeostat: keep, alpha, target, gain, least leak, most leak."""
 
 Array = npt.NDArray[Any]
 Members = npt.NDArray[np.uint32] | slice
@@ -42,7 +45,7 @@ Contents = Iterator[tuple[str, Array]]
 
 @dataclass(frozen=True)
 class FeatureSizes:
-    """Classes of neurons, driver areas, modulators, values of the column ``rules``, and entries of all lists."""
+    """Numbers of classes, driver areas, modulators, values of the column ``rules``, plastic pairs, and list entries."""
 
     classes: int = 0
     drivers: int = 0
@@ -53,12 +56,12 @@ class FeatureSizes:
 
     @property
     def lists(self) -> int:
-        """Lists of modulators."""
+        """Number of lists of modulators."""
         return 3 * self.classes + 2 * self.rules + 2 * self.pairs
 
 
 def levels_of(network: Network, loaded: int) -> NeuronTable:
-    """The neurons of ``network`` with the levels of the first ``loaded`` as its precision keeps them."""
+    """The neurons of ``network``; the precision clamps thresholds and limits of the first ``loaded``."""
     kept = clamped_levels(network)
     columns = {name: np.array(getattr(kept, name)) for name in ("thresholds", "threshold_limits")}
     for name, column in columns.items():
@@ -67,15 +70,24 @@ def levels_of(network: Network, loaded: int) -> NeuronTable:
 
 
 NO_FEATURES = FeatureSizes()
-"""Those of a network without features."""
+"""Sizes of a network without features."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeaturePlan:
-    """Tables of a network with features, and its lists of modulators one after another.
+    """Tables of a network with features, and its lists of modulators.
 
-    The lists: of thresholds, leaks and excitabilities of each class, gains and gates of each rule, learning rates and
-    rewards of each plastic pair.
+    Attributes
+    ----------
+    lists : Lists
+        One after another: thresholds, leaks and excitabilities of each class, gains of each rule, gates of each rule,
+        learning rates of each plastic pair, rewards of each plastic pair.
+    trains, drives : bool (N,)
+        Neurons whose firings start a spike train, and neurons of driver areas.
+    loaded : int
+        Neurons that were loaded; the others are twins.
+    levels : NeuronTable
+        See ``levels_of``.
     """
 
     features: Features
@@ -88,7 +100,7 @@ class FeaturePlan:
 
     @classmethod
     def of(cls, network: Network, loaded: int) -> FeaturePlan:
-        """The plan of ``network``, of which the first ``loaded`` neurons were loaded and the others are twins."""
+        """The plan of ``network``, whose first ``loaded`` neurons were loaded."""
         tables = feature_tables(network)
         m = tables.modulators
         joined = (m.area_factors, m.gains, m.gates, m.learning_rates, m.rewards)
@@ -99,7 +111,7 @@ class FeaturePlan:
         return cls(network.features, tables, lists, trains, drives, loaded, levels_of(network, loaded))
 
     def taken(self, members: Members) -> FeaturePlan:
-        """The plan of a shard with the neurons ``members``, ids ascending; drivers stay those of the network."""
+        """The plan of a shard with the neurons ``members``, ids ascending; driver areas stay those of the network."""
         if isinstance(members, slice):
             return self
         levels = {name: getattr(self.levels, name)[members] for name in NEURON_FIELDS}
@@ -142,19 +154,19 @@ class FeaturePlan:
         yield "largest_excitabilities", self.largest_excitabilities
 
     def kinds(self, in_train: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-        """What the neurons are, (N,), of which these are ``in_train``: class and bits."""
+        """Kinds of the neurons, (N,): class and bits; those that are ``in_train`` have this bit, too."""
         bits = self.trains * CAN_TRAIN | in_train * IN_TRAIN | self.drives * DRIVES
         return (self.tables.classes.astype(np.uint32) << np.uint32(CLASS_SHIFT)) | bits.astype(np.uint32)
 
     @property
     def largest_excitabilities(self) -> npt.NDArray[np.float32]:
-        """Of the neurons of each class, (C,); infinite where one is negative, so that scaling may turn the order."""
+        """Largest excitability of each class, (C,); infinite if one is negative, since scaling may turn the order."""
         own, found = self.levels.excitabilities, np.zeros(self.sizes.classes, np.float32)
         np.maximum.at(found, self.tables.classes, np.where(own < 0, np.float32(np.inf), own))
         return found
 
     def phases(self, burst: int, regulated: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-        """What of ``class_phases`` holds in ``burst``, in the row for its parity; (2 C,)."""
+        """Phases of the classes in ``burst``, in the row for its parity; (2 C,)."""
         found = np.zeros((2, len(regulated)), np.uint64)
         phase = np.array([burst % int(period) for period in self.tables.areas.update_every], np.uint64)
         found[burst & 1] = phase | np.where(regulated, np.uint64(REGULATED), np.uint64(0))
@@ -169,7 +181,7 @@ class FeaturePlan:
         return found.ravel()
 
     def factors(self, signals: npt.NDArray[np.float32], since_load: bool) -> Contents:
-        """Buffers of the factors that follow from ``signals``, alike for bursts of both parities."""
+        """Buffers of the factors that follow from ``signals``, the same for bursts of both parities."""
         found = factors_of(self.tables.modulators, signals)
         areas = np.where(self.tables.areas.subscribes & since_load, found.areas, np.float32(np.nan))
         yield "signals", np.tile(signals, 2)
@@ -180,7 +192,7 @@ class FeaturePlan:
         yield "drives", np.full(DRIVE_ROWS * self.sizes.drivers, NOT_FIRED, np.uint64)
 
     def _bounds(self, factors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """No draw above it lets a neuron of the class fire, (C,); infinite where some neuron needs no draw."""
+        """Bounds of the classes, (C,): a larger draw keeps every neuron silent; infinite if one may need no draw."""
         largest, one = self.largest_excitabilities, np.float32(1)
         scaled = ~np.isnan(factors) & (largest < np.inf)
         bounds = largest.copy()
@@ -189,7 +201,7 @@ class FeaturePlan:
 
 
 def mode_columns(layout: Layout) -> Contents:
-    """Constants of the plastic pairs where some do more than steps of the weight."""
+    """Constants of the plastic pairs, if some do more than steps of the weight."""
     assert layout.plastic is not None
     yield "rule_decays", layout.plastic.decays
     yield "etas", layout.plastic.etas
