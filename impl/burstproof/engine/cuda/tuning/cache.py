@@ -1,4 +1,4 @@
-"""Launch choices of the autotuner kept between runs: one JSON file per device, driver, version and network shape."""
+"""The autotuner's choices, kept between runs: one JSON file per device, driver, version and network shape."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from burstproof.version import __version__
 
 _PREFIX, _ENDING = "launch-", ".json"
 _MOST_BYTES = 1 << 16
-_OF_NO_USE = (OSError, ValueError, KeyError, TypeError, RecursionError)
+_UNUSABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
 """What reading a damaged file may raise."""
 
 
@@ -44,7 +44,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Tuned:
-    """A choice with what it was chosen by: microseconds per burst of the default, the notes' and the chosen launch.
+    """A choice, with microseconds per burst of the default, of the design notes' launch, and of the chosen one.
 
     ``notes_us`` is ``None`` if the notes' launch did not fit into memory beside the default.
     """
@@ -57,7 +57,7 @@ class Tuned:
 
 
 def tuning_key(network: Network, options: EngineOptions, device: str, driver: str) -> dict[str, Any]:
-    """What a choice belongs to: device, driver, package, the network's shape, and the options it was compared with."""
+    """What a choice is valid for: device, driver, package, the network's shape, and the options of the measurement."""
     synapses = network.synapses
     return {
         "device": device,
@@ -79,7 +79,7 @@ def _path(folder: Path, key: Mapping[str, Any]) -> Path:
 
 
 def load(folder: Path | None, key: Mapping[str, Any]) -> Tuned | None:
-    """The choice kept for ``key``; ``None`` if there is none, with a warning if its file is of no use."""
+    """The choice kept for ``key``, or ``None``; an unusable file is ignored with a warning."""
     if folder is None:
         return None
     path = _path(folder, key)
@@ -87,7 +87,7 @@ def load(folder: Path | None, key: Mapping[str, Any]) -> Tuned | None:
         return _parsed(_document(path), key)
     except FileNotFoundError:
         return None
-    except _OF_NO_USE as error:
+    except _UNUSABLE as error:
         warnings.warn(f"{path.name} in {folder} is ignored and measured anew: {error!r}", stacklevel=2)
         return None
 
@@ -119,7 +119,7 @@ def _as_kept(key: Mapping[str, Any], tuned: Tuned) -> dict[str, Any]:
 
 
 def save(folder: Path | None, key: Mapping[str, Any], tuned: Tuned) -> None:
-    """Keep ``tuned``; where no folder can be written, a warning says so and the next run measures again."""
+    """Keep ``tuned``; if the folder cannot be written, a warning says so and the next run measures again."""
     try:
         if folder is None:
             raise OSError("this user has no home folder. Set XDG_CACHE_HOME to a folder of your own")
@@ -131,10 +131,10 @@ def save(folder: Path | None, key: Mapping[str, Any], tuned: Tuned) -> None:
 
 
 def kept(folder: Path | None) -> list[dict[str, Any]]:
-    """Every readable choice in ``folder``, with its key, for people to look at."""
+    """Every readable choice in ``folder``, with its key, to be shown to the user."""
     found = []
     for path in [] if folder is None else sorted(folder.glob(f"{_PREFIX}*{_ENDING}")):
-        with suppress(*_OF_NO_USE):
+        with suppress(*_UNUSABLE):
             document = _document(path)
             key = _checked_key(document["key"])
             found.append(_as_kept(key, _parsed(document, key)))
@@ -142,7 +142,7 @@ def kept(folder: Path | None) -> list[dict[str, Any]]:
 
 
 def _checked_key(key: Any) -> dict[str, Any]:
-    """``key``, if it holds the plain values of a key and what people are shown of it."""
+    """``key``, checked to have plain values alone, among them those that the user is shown."""
     shown = type(key["device"]), type(key["neurons"]), type(key["synapses"])
     if shown != (str, int, int) or not all(isinstance(value, (str, int)) for value in key.values()):
         raise ValueError("not the key of a launch configuration")

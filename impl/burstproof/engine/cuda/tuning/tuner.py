@@ -1,8 +1,8 @@
 """Autotuner: measures launch configurations on the device and the network at hand, and keeps the best (BE-12).
 
-Every candidate is an engine of its own that starts from the network's state and does the same bursts as the others, in
-turns, so that drifts of the clock meet all alike. In the end all states must be equal. The engine's own choice stays
-unless another is faster by more than the noise, twice.
+Each candidate runs in an engine of its own, from the network's state. The candidates do the same bursts in turns, so a
+drift of the clock affects all of them alike. At the end all states must be equal. The engine's own choice stays unless
+another one is faster by more than the noise, twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from burstproof.user_cache import cache_folder
 
 ROUNDS = 15
 MOST_AT_ONCE = 6
-"""Engines that are measured in turns with each other, if memory allows."""
+"""Most engines that are measured in turns with each other, if memory allows."""
 
 LEAST_GAIN = 0.02
 """Fraction by which a candidate must beat the engine's own choice, whatever the noise."""
@@ -48,7 +48,7 @@ _MEDIAN_ERROR = 1.2533
 
 
 def notes_launch(neurons: int) -> Launch:
-    """The design notes' defaults by size class: 128 / 256 / 512 threads, and the most streams they name."""
+    """The design notes' defaults by size class: 128, 256 or 512 threads, and the most streams that they name."""
     streams = 4 if neurons < 100_000 else 8 if neurons <= 1_000_000 else 16
     return Launch(default_block_size(neurons), 0, streams)
 
@@ -60,20 +60,20 @@ def block_candidates(default: Launch, neurons: int) -> tuple[Launch, ...]:
 
 
 def batch_candidates(default: Launch, winner: Launch, neurons: int) -> tuple[Launch, ...]:
-    """The default first, then the winner among blocks with batches of its own length, a quarter and four times that."""
+    """The default first, then the winning block size with its own batch length, a quarter of it, and four times it."""
     length = winner.batch_length or default_batch_length(neurons)
     lengths = (max(1, length // 4), min(4 * length, _LONGEST_BATCH))
     return tuple(dict.fromkeys([default, winner, *(replace(winner, batch_length=n) for n in lengths)]))
 
 
 class Runner(Protocol):
-    """One candidate at work."""
+    """A candidate that is measured."""
 
     def sample(self) -> float:
-        """Do the next bursts, the same as every other candidate; microseconds per burst."""
+        """Run the next bursts, the same ones for every candidate, and return microseconds per burst."""
 
     def state(self) -> EngineState:
-        """The state after these bursts."""
+        """The state after the bursts that were run."""
 
     def close(self) -> None:
         """Give the device's memory back."""
@@ -84,13 +84,13 @@ OpenRunner = Callable[[Launch], Runner]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The default's median in microseconds per burst, and every candidate's times divided by its, round by round."""
+    """The default's median in microseconds per burst, and the ratio of each candidate's time to its, by round."""
 
     default_us: float
     ratios: Mapping[Launch, npt.NDArray[np.float64]]
 
     def median_us(self, launch: Launch) -> float:
-        """Median of a candidate, corrected for what the machine did meanwhile."""
+        """Median of a candidate, corrected for drifts of the machine."""
         return self.default_us * float(np.median(self.ratios[launch]))
 
 
@@ -121,7 +121,7 @@ def compare(
 
 
 def _measure(candidates: Sequence[Launch], open_runner: OpenRunner, rounds: int) -> dict[Launch, list[float]]:
-    """Samples of the candidates that fit, in turns."""
+    """Samples of the candidates that fit into memory, taken in turns."""
     with ExitStack() as stack:
         runners: dict[Launch, Runner] = {}
         for launch in candidates:
@@ -141,11 +141,11 @@ def _measure(candidates: Sequence[Launch], open_runner: OpenRunner, rounds: int)
     return samples
 
 
-def _check_states(runners: dict[Launch, Runner]) -> None:
-    first, *others = runners.items()
-    expected = first[1].state()
-    for launch, runner in others:
-        different = runner.state().differences(expected)
+def _check_states(runners: Mapping[Launch, Runner]) -> None:
+    default, *others = runners
+    expected = runners[default].state()
+    for launch in others:
+        different = runners[launch].state().differences(expected)
         if different:
             raise EnvironmentInvalidError(
                 "launch configurations give different results",
@@ -160,15 +160,15 @@ def fastest(comparison: Comparison, default: Launch) -> Launch:
     best = min(comparison.ratios, key=comparison.median_us)
     ratios = comparison.ratios[best]
     middle = float(np.median(ratios))
-    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(ratios - middle)))
-    noise = _DEVIATIONS * _MEDIAN_ERROR * deviation / np.sqrt(len(ratios))
+    sigma = _MAD_TO_SIGMA * float(np.median(np.abs(ratios - middle)))
+    noise = _DEVIATIONS * _MEDIAN_ERROR * sigma / np.sqrt(len(ratios))
     return best if 1.0 - middle > max(LEAST_GAIN, noise) else default
 
 
 def tune(
     default: Launch, neurons: int, open_runner: OpenRunner, rounds: int = ROUNDS, at_once: int = MOST_AT_ONCE
 ) -> Tuned:
-    """Compare block sizes, then batch lengths of the best one; both times against ``default``, which wins ties."""
+    """Compare block sizes, then batch lengths of the best one, both against ``default``, which wins ties."""
     blocks = compare(block_candidates(default, neurons), open_runner, rounds, at_once)
     winner = fastest(blocks, default)
     batches = compare(batch_candidates(default, winner, neurons), open_runner, rounds, at_once)
@@ -180,7 +180,7 @@ def tune(
 
 @dataclass(frozen=True, eq=False)
 class EngineRunner:
-    """A candidate's engine. A sample forces 1 % of the neurons in one burst, and times ``bursts`` more."""
+    """A candidate's engine. A sample forces 1 % of the neurons in one burst, then times ``bursts`` more."""
 
     engine: Engine
     forced: Stimulus
@@ -209,7 +209,7 @@ def _forced(network: Network) -> Stimulus:
 
 
 class _Opener:
-    """Opens engines over one network; the first one decides how many bursts a sample of any has."""
+    """Opens engines over one network; the first one sets the number of bursts in a sample for all of them."""
 
     def __init__(self, network: Network, options: EngineOptions, create: Callable[[Network, EngineOptions], Engine]):
         self._network, self._options, self._create = network, options, create
@@ -236,7 +236,7 @@ def _engines_at_once(network: Network) -> int:
 
 
 def with_launch(options: EngineOptions, launch: Launch) -> EngineOptions:
-    """``options`` with ``launch``, which is not to be tuned again."""
+    """``options`` with ``launch``, and without the autotuner."""
     cuda = replace(
         options.cuda,
         block_size=launch.block_size,
@@ -263,7 +263,7 @@ def tuned_launch(
     create
         Makes an engine over the network with the options given to it.
     device, driver
-        Name of the device and version of its driver, which a kept choice belongs to.
+        Name of the device and version of its driver: a kept choice is valid for these alone.
 
     Raises
     ------
