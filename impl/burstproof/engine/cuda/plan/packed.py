@@ -181,16 +181,9 @@ def pack_layout(
     ConfigError
         A batch length out of range.
     """
-    neurons = network.neuron_count
-    features = features_of(network, options)
-    variant = variant_of(
-        replace(layout, neuron_count=neurons),
-        features,
-        options,
-        point,
-        bounded=bounded,
-        several_kernels=several_kernels,
-    )
+    neurons, features = network.neuron_count, features_of(network, options)
+    layout_of_all = replace(layout, neuron_count=neurons)
+    variant = variant_of(layout_of_all, features, options, point, bounded=bounded, several_kernels=several_kernels)
     variant = replace(variant, powered=network.power_neuron is not None)
     fused, largest = variant.fused is not None, point.largest_sum if bounded else UNBOUNDED
     sizes = network_sizes(layout, features, fused, largest, _narrow(network, layout, network.neurons))

@@ -282,15 +282,8 @@ def queued(shard: PackedShard, overlapped: bool, *, needed: bool = False) -> Pac
     if variant.queues is None or block is None:
         return None
     variant = replace(variant, tile_share=row_share(shard.mean_row / variant.recalled), overlapped=overlapped)
-    own = replace(
-        own,
-        variant=variant,
-        threads=block.threads,
-        per_thread=block.per_thread,
-        overlapped=overlapped,
-        merged=True,
-        row_words=0,
-    )
+    own = replace(own, variant=variant, threads=block.threads, per_thread=block.per_thread)
+    own = replace(own, overlapped=overlapped, merged=True, row_words=0)
     return replace(shard, packed=replace(packed, variant=variant, sizes=sizes), shard=own)
 
 

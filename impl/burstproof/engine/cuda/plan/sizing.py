@@ -145,25 +145,22 @@ def _with_calendar(variant: Variant, sizes: NetworkSizes, *, roomy: bool) -> Var
     """
     tiles = 1
     if _slot_bytes(variant, sizes) > _UNTILED_BYTES:
-        cells = 8 * _TILE_BYTES // variant.word.bits
-        tiles = -(-sizes.neurons // _power_of_two_within(cells))
+        tile_cells = 8 * _TILE_BYTES // variant.word.bits
+        tiles = -(-sizes.neurons // (1 << (tile_cells.bit_length() - 1)))  # each of a power of two of neurons
     few_tiles = tiles <= (1 if variant.extras else _MOST_TILES)
     can_be_tiled = few_tiles and sizes.static_entries < 1 << 32 and not variant.word.beside
     calendar = replace(variant, calendar=1 << (sizes.ring - 2).bit_length())
     choices = [calendar] if roomy and tiles == 1 else []
-    choices += [replace(calendar, calendar_tiles=tiles)] if can_be_tiled else []
+    if can_be_tiled:
+        choices.append(replace(calendar, calendar_tiles=tiles))
     for choice in choices:
-        noted = calendar_shift(sizes, choice) + sizes.largest_contribution.bit_length() + 1
-        bits = WORD_BITS if variant.target_bits else noted
+        bits = calendar_shift(sizes, choice) + sizes.largest_contribution.bit_length() + 1
+        bits = WORD_BITS if variant.target_bits else bits  # an entry is noted as it is
         choice = replace(choice, calendar_bits=32 if bits <= 32 else 64)
         words = choice.calendar * max(1, choice.calendar_tiles) * calendar_room(sizes, choice)
         if bits <= 64 and words * choice.calendar_bits // 8 <= _CALENDAR_BYTES:
             return choice
     return None
-
-
-def _power_of_two_within(limit: int) -> int:
-    return 1 << (limit.bit_length() - 1)
 
 
 def _with_tiles(variant: Variant, sizes: NetworkSizes) -> Variant | None:

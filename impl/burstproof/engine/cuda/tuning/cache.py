@@ -109,13 +109,9 @@ def _parsed(document: Any, key: Mapping[str, Any]) -> Tuned:
 
 
 def _as_kept(key: Mapping[str, Any], tuned: Tuned) -> dict[str, Any]:
-    return {
-        "key": dict(key),
-        "launch": asdict(tuned.launch),
-        "default_us": tuned.default_us,
-        "notes_us": tuned.notes_us,
-        "tuned_us": tuned.tuned_us,
-    }
+    document = asdict(tuned)
+    del document["cached"]
+    return {"key": dict(key), **document}
 
 
 def save(folder: Path | None, key: Mapping[str, Any], tuned: Tuned) -> None:

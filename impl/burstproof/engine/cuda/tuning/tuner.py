@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -237,14 +237,7 @@ def _engines_at_once(network: Network) -> int:
 
 def with_launch(options: EngineOptions, launch: Launch) -> EngineOptions:
     """``options`` with ``launch``, and without the autotuner."""
-    cuda = replace(
-        options.cuda,
-        block_size=launch.block_size,
-        batch_length=launch.batch_length,
-        stream_count=launch.stream_count,
-        autotune=False,
-    )
-    return replace(options, cuda=cuda)
+    return replace(options, cuda=replace(options.cuda, **asdict(launch), autotune=False))
 
 
 def tuned_launch(
