@@ -1,7 +1,7 @@
 """Queues per owner (``kernels.queues``): a block owns a range of neurons and adds up their sums in shared memory.
 
-Additions there do not care how wide a sum is or how many neurons there are, so queues pay where sums take much memory,
-and where much fires. What they cost is sorting by owner.
+Additions in shared memory are fast for any width of the sums and any number of neurons, so queues pay if sums take much
+memory, or if much fires. Their cost is sorting by owner.
 """
 
 from __future__ import annotations
@@ -16,75 +16,84 @@ from burstproof.engine.cuda.plan.word import Word
 _SHARED_BYTES = 216 << 10
 """Shared memory that an owner's sums may take, of the 227 KB that a block of an H200 can get."""
 _OWNERS = 132
-"""Owners where their sums fit: one for each multiprocessor of an H200."""
+"""Owners if their sums fit: one for each multiprocessor of an H200."""
 _MOST_OWNERS = 2048
+"""Most owners, if entries have up to 32 bits; half as many with 64."""
 LOCAL_BITS = 16
+"""Bits of a queue entry that hold the target within its owner."""
 ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
-"""Threads of a block that sorts contributions by owner, such blocks on a multiprocessor, registers of a thread."""
+"""Of the kernel that sorts by owner: threads of a block, blocks on a multiprocessor, registers of a thread."""
 _BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 383
-"""Shared memory of such a block's bins, and entries of a bin: an odd number, so that bins begin at different banks."""
+"""Shared memory for the bins of such a block, and most entries of a bin: odd, so bins begin at different banks."""
 _SORTING_BYTES = 38 << 10
 """Other shared memory of such a block."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _OTHER_BYTES = 2048
 _SHAPE, _RECORDED_SHAPE, _FEATURED_SHAPE = FusedShape(1024, 3), FusedShape(1024, 2), FusedShape(512, 4)
-"""Blocks of an owner: a thread has 64 registers, or 128, which neurons with features may need. While it has the neurons
-of a chunk at hand, those of the next one are on their way; records leave registers for fewer."""
+"""Blocks of an owner. A thread has 64 registers, or 128, which neurons with features may need. It loads the neurons of
+the next chunk while it has those of one at hand; records leave registers for fewer."""
 MANY_NEURONS, _FEWEST_NEURONS, _LEAST_EVENTS = 4_000_000, 200_000, 1_500_000
-"""Neurons from which queues were faster on an H200 whatever fires, without delays and even with the narrowest sums; of
-fewer, but not of less than the second number, those whose bursts have at least so many contributions."""
+"""Without delays, queues were faster on an H200 from ``MANY_NEURONS`` on, however little fires and however narrow sums
+are. With fewer neurons, but at least ``_FEWEST_NEURONS``, they were from so many contributions a burst on."""
 _US_PER_EVENT = 5e-6
-"""What queues gained there with each contribution beyond those, and lost with each that was missing."""
+"""Time that queues gained there with each contribution above ``_LEAST_EVENTS``, and lost with each one below."""
 _US_PER_SPILL = 2.4e-5
-"""What a contribution cost there that queues had no room for: at 54 % of 50 M neurons a burst took 60 ms, not 10."""
+"""Cost there of a contribution that queues had no room for: at 54 % of 50 M neurons a burst took 60 ms, not 10."""
 _LEAST_SLOT = 11 << 20
-"""Bytes of a slot of the FCL from which queues were faster there whatever fires: 3 M neurons with sums of 32 bits."""
+"""Bytes of an FCL slot from which queues were faster there, however little fires: 3 M neurons with sums of 32 bits."""
 _LEAST_RECALLING_SLOT, _LEAST_RECALLING_NEURONS, _NARROW_BITS = (32 << 20) + 1, 5_000_000, 8
-"""Bytes of a slot from which they were faster with delays on the sender's side; or neurons, with sums of more bits."""
+"""With delays on the sender's side, bytes of a slot from which they were; or neurons, if sums have more bits."""
 _MOST_ENTRIES = 1 << 32
 _LONG_PART, _LONGEST_NOTED = 32, 256
-"""Entries that a row delivers in one burst, in the mean and at most, from which on the row of an entry is looked up
-faster than it is written down."""
+"""Entries that a row delivers in one burst, in the mean and at most, from which it is faster to search for the row of
+an entry than to note it."""
 _FEW_TURNS = 4
-"""Up to so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
+"""With at most so many owners per multiprocessor, run in turn, all own equally many neurons: no turn is half empty."""
 
 
 def with_queues(
     variant: Variant, sizes: NetworkSizes, *, buckets: bool = True, sources: int = 0, needed: bool = False
 ) -> Variant:
-    """``variant`` with queues per owner where they pay, or are ``needed``, and hold every sum, else as it is.
+    """``variant`` with queues per owner if they pay, or are ``needed``, and hold every sum; otherwise without.
 
-    Delays above 1 are put off to ``buckets``, if it may have those and each entry has a contribution of its own. Rows
-    are those of so many ``sources`` (0: of the neurons).
+    Parameters
+    ----------
+    buckets : bool
+        Whether delays above 1 may be put off to buckets: they are, if each entry has a contribution of its own.
+    sources : int
+        Number of rows; 0: as many as neurons.
     """
-    variant = without_queues(variant)
-    buckets = buckets and sizes.ring > 2 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
+    variant, longest_delay = without_queues(variant), sizes.ring - 1
+    buckets = buckets and longest_delay > 1 and not variant.uniform_rows and sizes.static_entries < _MOST_ENTRIES
     if variant.fused is None or not (needed or _pays(variant, sizes, buckets=buckets)):
         return variant
-    low_bits = _low_bits(variant, sizes)
-    bits = _entry_bits(variant, sizes)
+    low_bits, bits = _low_bits(variant, sizes), _entry_bits(variant, sizes)
     too_wide = bits == 64 and variant.contribution_bits == 64 and sizes.sum_bits > _WIDE_AMOUNT_BITS
     if low_bits is None or too_wide:
         return variant
-    neuron_bytes = 8 if low_bits else 4
     shape = _shape(variant)
-    chunk = shape.chunk
-    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
-    turns = -(-sizes.neurons // (_OWNERS * most))
-    equal = -(-sizes.neurons // (_OWNERS * turns * chunk)) * chunk
-    span = equal if turns <= _FEW_TURNS else most
+    span = _span(sizes.neurons, shape.chunk, neuron_bytes=8 if low_bits else 4)
     owners = -(-sizes.neurons // span)
     if owners * max(bits, 32) > _MOST_OWNERS * 32:
         return variant
-    part = max(1, sizes.static_entries // ((sources or sizes.neurons) * (sizes.ring - 1)))
+    part = max(1, sizes.static_entries // ((sources or sizes.neurons) * longest_delay))
     room = min(8 * _BIN_BYTES // (bits * owners), _MOST_BIN_ROOM) - 1 | 1
-    notes = part < _LONG_PART and sizes.longest_row // (sizes.ring - 1) < _LONGEST_NOTED
+    notes = part < _LONG_PART and sizes.longest_row // longest_delay < _LONGEST_NOTED
     queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused, notes_parts=notes)
     if buckets:
         queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
     word = Word(32) if variant.word.packed else variant.word
-    return replace(variant, queues=queues, word=word, recalled=sizes.ring - 1, long_rows=0, fused=shape)
+    return replace(variant, queues=queues, word=word, recalled=longest_delay, long_rows=0, fused=shape)
+
+
+def _span(neurons: int, chunk: int, neuron_bytes: int) -> int:
+    """Consecutive neurons of an owner, a multiple of ``chunk``: as many as fit, or fewer so that all own the same."""
+    most = min(_SHARED_BYTES // neuron_bytes, 1 << LOCAL_BITS) // chunk * chunk
+    turns = -(-neurons // (_OWNERS * most))
+    if turns > _FEW_TURNS:
+        return most
+    return -(-neurons // (_OWNERS * turns * chunk)) * chunk
 
 
 def _shape(variant: Variant) -> FusedShape:
@@ -94,15 +103,15 @@ def _shape(variant: Variant) -> FusedShape:
 
 
 def without_queues(variant: Variant) -> Variant:
-    """``variant`` as it is without queues."""
+    """``variant`` with the word and the block that it has without queues."""
     queues = variant.queues
     return variant if queues is None else replace(variant, queues=None, word=queues.word, fused=queues.shape)
 
 
 def lost_us(variant: Variant, sizes: NetworkSizes, bursts: int, events: float) -> float:
-    """Microseconds that ``bursts`` with ``events`` contributions in all take longer than with queues, or without them.
+    """Microseconds that ``bursts`` with ``events`` contributions in all lose by the choice for or against queues.
 
-    Negative where what the ``variant`` has is the better way: queues are, unless they have too little room.
+    Negative if ``variant`` made the better choice. With queues that have too little room: the cost of what they spill.
     """
     gained = (events - bursts * _LEAST_EVENTS) * _US_PER_EVENT
     if variant.queues is None:
@@ -112,7 +121,7 @@ def lost_us(variant: Variant, sizes: NetworkSizes, bursts: int, events: float) -
 
 
 def room_for_events(variant: Variant, sizes: NetworkSizes) -> int:
-    """Contributions of a burst that the queues of all owners, and buckets, have room for; 0 without queues."""
+    """Contributions of one burst that the queues of all owners, and a bucket, have room for; 0 without queues."""
     if variant.queues is None:
         return 0
     queued = queue_room(sizes, variant) * variant.queues.owners
@@ -120,7 +129,7 @@ def room_for_events(variant: Variant, sizes: NetworkSizes) -> int:
 
 
 def block_bytes(variant: Variant) -> int:
-    """Most shared memory of a block, 0 without queues: of one that owns neurons, or of one that sorts by owner."""
+    """Most shared memory that a block takes, one that owns neurons or one that sorts by owner; 0 without queues."""
     if variant.queues is None or variant.fused is None:
         return 0
     owning = variant.queues.shared_bytes + _OTHER_BYTES
@@ -128,19 +137,22 @@ def block_bytes(variant: Variant) -> int:
 
 
 def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:
-    delayed, bits = sizes.ring > 2, variant.word.bits
-    if variant.streamed or not sizes.static_entries or (variant.extras and not delayed):
+    """Whether queues, with ``buckets`` or not, are faster than the other ways of delivery."""
+    bits, longest_delay = variant.word.bits, sizes.ring - 1
+    if variant.streamed or not sizes.static_entries:
         return False
-    if delayed and not can_be_recalled(sizes.longest_row, sizes.ring - 1):
+    if longest_delay <= 1:
+        return not variant.extras and (is_large(sizes, bits) or much_fires(sizes))
+    if not can_be_recalled(sizes.longest_row, longest_delay):
         return False
-    if delayed and not buckets:
-        slot = sizes.neurons * bits // 8
-        return slot >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
-    return is_large(sizes, bits) or (much_fires(sizes) and not variant.extras)
+    if buckets:
+        return is_large(sizes, bits) or (much_fires(sizes) and not variant.extras)
+    slot_bytes = sizes.neurons * bits // 8
+    return slot_bytes >= _LEAST_RECALLING_SLOT or (sizes.neurons >= _LEAST_RECALLING_NEURONS and bits > _NARROW_BITS)
 
 
 def is_large(sizes: NetworkSizes, bits: int) -> bool:
-    """Whether there are so many neurons, with sums of ``bits``, that queues are faster whatever fires."""
+    """Whether there are so many neurons, with sums of ``bits``, that queues are faster however little fires."""
     return sizes.neurons * bits // 8 >= _LEAST_SLOT or (sizes.ring <= 2 and sizes.neurons >= MANY_NEURONS)
 
 
@@ -150,7 +162,7 @@ def much_fires(sizes: NetworkSizes) -> bool:
 
 
 def _rows_put_off(variant: Variant, sizes: NetworkSizes, numbers: int) -> int:
-    """Rows whose entries, sources and places by delay take no more than so many ``numbers`` of shared memory."""
+    """Rows whose sources, places by delay and entries fit into so many ``numbers`` of shared memory."""
     places = 1 << max(sizes.ring - 2, 0).bit_length()
     return numbers // (1 + places + sizes.longest_row * (1 + in_columns(variant)))
 
@@ -163,7 +175,7 @@ def _entry_bits(variant: Variant, sizes: NetworkSizes) -> int:
 
 
 def _low_bits(variant: Variant, sizes: NetworkSizes) -> int | None:
-    """``OwnerQueues.low_bits``; ``None`` where two words of 32 bits do not hold every sum, marks included."""
+    """``OwnerQueues.low_bits``; ``None`` if two words of 32 bits cannot hold every sum, marks included."""
     if variant.word.beside:
         return None
     if variant.word.bits < 64:
