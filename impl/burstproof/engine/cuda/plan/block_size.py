@@ -1,4 +1,4 @@
-"""How many threads a block has and how many neurons a thread takes, by size class (BE-12)."""
+"""Threads of a block and neurons of a thread, by size class (BE-12)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from burstproof.errors import ConfigError
 
 LONG_ROW = 1024
-"""In a network with longer rows than this some blocks of the fused burst send long rows (``kernels.long_rows``)."""
+"""If rows are longer than this, some blocks of the fused burst send only long rows (``kernels.long_rows``)."""
 
 PIECE = 512
-"""Entries of a long row that such a block sends at a time."""
+"""Most entries of a long row that such a block sends at a time."""
 
 CHUNKS_PER_SPAN = 64
-"""Chunks whose firings the fused burst also counts together."""
+"""Chunks in a span: the fused burst counts firings by chunk, and by span."""
 
 WARP = 32
-"""Threads of a warp, on every device that CUDA knows."""
+"""Threads of a warp, on every CUDA device."""
 _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
@@ -51,8 +51,8 @@ def checked_block_size(asked: int, neurons: int) -> int:
 class FusedShape:
     """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of the block's chunk.
 
-    ``early``: the next kernel's blocks may come up from the start, where the device can (``dependent_launch``);
-    otherwise as this one's end.
+    ``early``: on devices that can (``dependent_launch``), the next kernel's blocks may start as soon as this one's
+    have; otherwise only as this one's end.
     """
 
     threads: int
@@ -65,7 +65,7 @@ class FusedShape:
         return self.threads * self.per_thread
 
     def for_columns(self, columns: int) -> FusedShape:
-        """The shape where neurons have so many parameters of their own: a thread has registers for one neuron's."""
+        """The shape for so many ``columns`` of parameters: above a few, a thread has registers for one neuron."""
         return replace(self, per_thread=1) if columns > _FEW_COLUMNS else self
 
 
@@ -92,14 +92,14 @@ def warp_row(neurons: int) -> int:
 
 
 def helping_threads(neurons: int) -> int:
-    """Threads of a multiprocessor that send long rows; in few neurons' bursts each block more costs time."""
+    """Threads of a multiprocessor that send long rows; in bursts of few neurons each further block costs time."""
     return 512 if neurons <= _SMALL else 2048
 
 
 def least_sum_bits(asked: int, neurons: int) -> int:
-    """Least width of a neuron's sum; ``asked`` unless 0.
+    """Least width of a neuron's sum in bits; ``asked`` unless 0.
 
-    Narrow sums spare bandwidth, but contributions meet in fewer words: that pays from ``_LARGE`` neurons on.
+    Narrow sums save bandwidth, but more contributions meet in a word. They pay above ``_LARGE`` neurons.
 
     Raises
     ------

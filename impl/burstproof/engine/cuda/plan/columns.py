@@ -1,7 +1,7 @@
-"""How parameters and state of neurons lie on a device.
+"""How parameters and state of neurons lie on a device: as columns, or in one record per neuron.
 
-Columns of 16 bits take 8 where no value can exceed 255. Where most candidates sleep (``Variant.sleeps``), the
-parameters that only the others read form one record per neuron. As columns, each would cost a sector of memory.
+Columns of 16 bits take 8 if no value can exceed 255. If most candidates sleep (``Variant.sleeps``), the parameters that
+only the others read form a record. As columns, each would cost a sector of memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARAMETERS: Mapping[str, np.dtype[Any]] = {
     name: np.dtype(np.uint8 if NEURON_FIELDS.get(name) is np.bool_ else NEURON_FIELDS.get(name, np.float32))
     for name in Parameters._fields
 }
-"""Per-neuron parameters of the rule and their dtypes on a device; ``decays`` is no column of the network."""
+"""Per-neuron parameters of the rule, with their dtypes on a device; ``decays`` is not a column of the network."""
 
 ALWAYS_READ = frozenset({"decays"})
 """Parameters that every candidate needs."""
@@ -32,13 +32,13 @@ def uniform_dtype(name: str) -> np.dtype[Any]:
 
 
 def column_dtype(name: str, narrow: frozenset[str]) -> np.dtype[Any]:
-    """Dtype of a parameter that is a column, where those called ``narrow`` are."""
+    """Dtype of a parameter's column; columns named in ``narrow`` take 8 bits."""
     return np.dtype(np.uint8) if name in narrow else PARAMETERS[name]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a record has a parameter: ``bits`` bits from ``shift`` on of a word."""
+    """Place of a parameter in a record: ``bits`` bits of a word, from ``shift`` on."""
 
     word: int
     shift: int
@@ -47,14 +47,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Record:
-    """The words of a neuron's record, a power of two so that none crosses a sector, and its parameters' places."""
+    """Words of a neuron's record, a power of two so that it crosses no sector, and the places of its parameters."""
 
     words: int
     places: Mapping[str, Place]
 
     @property
     def tells_sleepers(self) -> bool:
-        """Whether a threshold of NaN in its place can say that a neuron sleeps."""
+        """Whether the record has a threshold, so that NaN in its place can say that a neuron sleeps."""
         return "thresholds" in self.places
 
     def packed(self, columns: Mapping[str, npt.NDArray[np.generic]]) -> npt.NDArray[np.uint32]:
@@ -72,7 +72,7 @@ NO_RECORD = Record(0, {})
 
 
 def record_of(uniform: frozenset[str], narrow: frozenset[str]) -> Record:
-    """The record of the parameters that are not ``uniform``, or none where it would have one alone."""
+    """The record of all parameters but ``uniform`` ones and ``ALWAYS_READ``; none if that is one alone."""
     kept = [name for name in PARAMETERS if name not in uniform | ALWAYS_READ]
     if len(kept) < 2:
         return NO_RECORD
@@ -87,10 +87,10 @@ def record_of(uniform: frozenset[str], narrow: frozenset[str]) -> Record:
 def narrow_columns(
     parameters: Parameters, countdowns: npt.NDArray[np.uint16], counts: npt.NDArray[np.uint16], trains: bool
 ) -> frozenset[str]:
-    """``Variant.narrow`` from a state with these ``countdowns`` and ``counts`` on.
+    """``Variant.narrow`` for runs that start with these ``countdowns`` and ``counts``.
 
-    A countdown starts at no more than period and snooze together, and no count exceeds a finite limit, except that a
-    spike train counts once more before it ends.
+    A countdown starts at no more than refractory and snooze period together. No count exceeds a finite limit, except
+    that a spike train counts once more before it ends.
     """
     columns = parameters._asdict()
     bounds = {name: _largest(columns[name]) for name, dtype in PARAMETERS.items() if dtype == np.uint16}

@@ -1,8 +1,8 @@
 """Entries of rows as one word of 32 bits: a target in the low bits, above it a contribution or its place in a table.
 
-Where contributions are too wide, the table, a *palette*, holds each distinct one once. It is small enough for the L1
-cache. Rows are then read with one load an entry, and what a calendar notes is the entry as it lies. Where the places
-do not fit beside a target either, they are a column of 16 bits.
+A row is then read with one load per entry, and a calendar notes entries as they are. Contributions that are too wide
+for a word are replaced by their place in a *palette*, a table of all distinct ones that is small enough for the L1
+cache. Places that do not fit beside a target either are a column of 16 bits.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ WORD_BITS = 32
 PLACE_BITS = 16
 LARGEST_PALETTE = 1 << 12
 _FEW_NEURONS = 200_000
-"""Up to here a burst waits for loads, not for sectors: no load of a contribution waits for that of its entry."""
+"""Up to here a burst waits for loads, not for sectors, so no contribution is looked up after its entry was loaded."""
 _PROBE = 1 << 16
 
 
 def target_bits(neurons: int) -> int:
-    """Bits of a target in the word of an entry, or of a calendar."""
+    """Bits of a target in the word of an entry or of a calendar."""
     return max(1, (neurons - 1).bit_length())
 
 
 def fits_beside(target: int, largest: int) -> bool:
-    """Whether signed contributions up to ``largest`` in magnitude fit a word beside ``target`` bits."""
+    """Whether signed contributions up to ``largest`` in magnitude fit into a word beside ``target`` bits."""
     return target + largest.bit_length() + 1 <= WORD_BITS
 
 
 def needs_palette(neurons: int, largest: int) -> bool:
-    """Whether rows with contributions up to ``largest`` are better off with a palette, if one has room."""
+    """Whether rows with contributions up to ``largest`` gain by a palette, if there are few enough distinct ones."""
     return neurons > _FEW_NEURONS and not fits_beside(target_bits(neurons), largest)
 
 
 def indexed_beside(target: int, entries: int) -> bool:
-    """Whether places in a palette of ``entries``, if there is one, fit a word beside ``target`` bits."""
+    """Whether there is a palette, of ``entries``, and places in it fit into a word beside ``target`` bits."""
     return entries > 0 and target + max(1, (entries - 1).bit_length()) <= WORD_BITS
 
 
 def palette_of(contributions: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
-    """The distinct ``contributions`` in ascending order; none where there are more than ``LARGEST_PALETTE``."""
+    """The distinct ``contributions`` in ascending order; none if there are more than ``LARGEST_PALETTE``."""
     known = np.unique(contributions[:_PROBE])
     if len(known) <= LARGEST_PALETTE:
         lookup, full = _Lookup.of(known), Event()
@@ -78,8 +78,8 @@ class _Lookup:
     def of(cls, palette: npt.NDArray[np.signedinteger]) -> _Lookup:
         """The lookup for ``palette`` (P,) of distinct values.
 
-        A factor fits with a chance of at least 1 in P whatever they are, and usually of more than a half: the table has
-        P^2 places.
+        The table has P^2 places. So a random factor has no collision with a chance of at least 1 in P for any values,
+        and usually of more than a half.
         """
         draw, values = np.random.default_rng(0), palette.astype(np.uint64)
         shift = np.uint64(64 - max(1, 2 * (len(palette) - 1).bit_length()))
@@ -93,7 +93,7 @@ class _Lookup:
         return cls(factor, shift, table)
 
     def places(self, values: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.uint16]:
-        """The places of ``values`` (any shape) in the palette; a value that it lacks gets some place of it, too."""
+        """The places of ``values`` (any shape) in the palette; a value that it lacks gets an arbitrary place."""
         found: npt.NDArray[np.uint16] = self.table[values.astype(np.uint64) * self.factor >> self.shift]
         return found
 

@@ -2,9 +2,9 @@
 
 A row takes ``words`` 32-bit words. The first is its header: the number of its entries in the lower half, the
 contribution that all of them make in the upper. Entries follow. A row that is too long keeps ``words - 3`` of them in
-place and leaves the second last word to say where in the table the others are, in units of 8 words: behind all rows, as
-in the hybrid format of N. Bell and M. Garland (Implementing sparse matrix-vector multiplication on throughput-oriented
-processors, SC 2009).
+place. The rest lies behind all rows, and the second last word of the row says where in the table, in units of 8 words.
+This is the hybrid format of N. Bell and M. Garland (Implementing sparse matrix-vector multiplication on
+throughput-oriented processors, SC 2009).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy.typing as npt
 from burstproof.engine.layout import StaticRows
 
 UNIT = 8
-"""Words of a 32-byte sector: what the rest of a long row begins at a multiple of."""
+"""Words of a 32-byte sector: the rest of a long row begins at a multiple of it."""
 HEADER_AND_LINK = 3
-"""Words of a row with a rest that hold none of its entries: header, place of the rest, and one that is unused."""
+"""Words without an entry in a row that has a rest: the header, the place of the rest, and one that is unused."""
 FURTHEST = UNIT << 32
-"""Words of a table in which every place of a rest can be said."""
+"""Words of a table up to which 32 bits can say where a rest begins."""
 
 _WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 _IN_PLACE = 0.8
@@ -36,11 +36,11 @@ def row_lengths(offsets: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
 
 
 def choose_words(lengths: npt.NDArray[np.int64]) -> int:
-    """Words of a row for rows of these ``lengths`` (see ``row_lengths``), or 0 where offsets are better.
+    """Words of a row for rows of these ``lengths`` (see ``row_lengths``), or 0 if offsets are better.
 
-    The narrowest width that four rows of five fit in, with four entries of five in place. None, if there is none, if a
-    row is longer than a header can say, or if padding takes half as much memory again as offsets, contributions and
-    targets do.
+    The narrowest width with room for four rows of five, and for four entries of five in place. 0 if no width has that,
+    if a row is longer than a header can say, or if padded rows take more than 1.5 times the memory of offsets,
+    contributions and targets.
     """
     rows = int(lengths.sum())
     if rows == 0 or len(lengths) - 1 > _LONGEST:

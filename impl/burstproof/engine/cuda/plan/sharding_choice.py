@@ -11,22 +11,22 @@ from burstproof.errors import InputError
 
 @dataclass(frozen=True)
 class ShardingChoice:
-    """Devices of the shards, and the way between them.
+    """Devices of the shards, and the path between them.
 
     Attributes
     ----------
     devices : tuple of int
         Ordinal of each shard's device; several shards may share one.
     strategy : str
-        How the neurons are split where no partition is given.
+        How the neurons are split if no partition is given.
     peers, nccl : bool
-        ``cuda.multi_gpu.enable_p2p`` and ``use_nccl``: peer access where devices have it, else NCCL where it is
+        ``cuda.multi_gpu.enable_p2p`` and ``use_nccl``: peer access if the devices have it, else NCCL if it is
         installed, else host memory.
     path : Path or None
-        A way that must be taken, whatever the two allow.
+        A path that must be taken, whatever the two allow.
     merged : bool
-        Whether a burst may be one kernel (``kernels.burst``): where every shard has a device of its own, all have
-        peer access, all contributions are constants and the FCL is not sent in tiles.
+        Whether a burst may be one kernel (``kernels.burst``). It is, if every shard has a device of its own, all have
+        peer access, all contributions are constants and the FCL has no tiles.
     timeout_s : float
         How long a shard waits for another before the run ends with an error.
     """
@@ -56,7 +56,7 @@ class ShardingChoice:
         return int(self.timeout_s * 1e9)
 
     def for_shards(self, shards: int) -> ShardingChoice:
-        """The same with a device for each of ``shards`` shards: those there are, in turn."""
+        """The same with a device for each of ``shards`` shards: the distinct ones in turn."""
         if shards == len(self.devices):
             return self
         distinct = tuple(dict.fromkeys(self.devices))

@@ -1,7 +1,7 @@
-"""Synapses in host memory: which buffers lie there, and the pieces in which rows cross the link (BE-10).
+"""Synapses in host memory: the buffers that lie there, and the pieces in which rows cross the link (BE-10).
 
-Page-locked host memory is mapped into the device's address space. What a burst reads of it are the rows of what fired,
-and nothing else crosses the link.
+Page-locked host memory is mapped into the device's address space. A burst reads the rows of the neurons that fired;
+nothing else crosses the link.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from burstproof.device.protocol import BufferSpec
 from burstproof.engine.cuda.plan.variant import Variant, packed_contributions
 
 CHUNK = 128
-"""Entries that a warp has on their way at once: four lines of 128 bytes of targets."""
+"""Entries that a warp loads at once: four lines of 128 bytes of targets."""
 
 LINE = 128
 """Bytes that cross the link together."""
@@ -35,7 +35,7 @@ PER_SYNAPSE = frozenset(
         "eligibility",
     }
 )
-"""Buffers with an element per synapse; without them an engine's memory follows from its neurons."""
+"""Buffers with an element per synapse; the size of all others follows from the neurons."""
 
 _PIECE = 1024
 _MOST_PIECES = 16
@@ -44,9 +44,9 @@ _MOST_PIECES = 16
 def split_buffers(
     specs: Iterable[BufferSpec], uniform_rows: bool
 ) -> tuple[tuple[BufferSpec, ...], tuple[BufferSpec, ...]]:
-    """Buffers that stay on the device, and those that lie in host memory, whole chunks long.
+    """Buffers that stay on the device, and those that lie in host memory, padded to whole chunks.
 
-    ``contributions`` stay if there is one per source.
+    ``contributions`` stay on the device if there is one per source.
     """
     device, host = [], []
     for spec in specs:
@@ -59,7 +59,7 @@ def split_buffers(
 
 @dataclass(frozen=True)
 class Pieces:
-    """How separate kernels share rows out: in ``most`` pieces of ``length`` entries each, the last ones often empty."""
+    """How separate kernels divide a row among warps: ``most`` pieces of ``length`` entries, the last often empty."""
 
     length: int
     most: int
@@ -74,7 +74,7 @@ def pieces_of(longest_row: int) -> Pieces:
 
 
 def line_entries(variant: Variant) -> int:
-    """Entries of which chunks start at multiples: those in 128 bytes of the narrowest array read per entry."""
+    """Chunks start at multiples of so many entries: those in 128 bytes of the narrowest array that rows read."""
     if variant.delays:
         return LINE
     if packed_contributions(variant):

@@ -1,4 +1,4 @@
-"""How a neuron's sum lies in a cell of the FCL, and how a candidate is told from a neuron that nothing reached."""
+"""The format of a cell of the FCL: a neuron's sum, and whether anything has arrived, which makes it a candidate."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from burstproof.network.fixed_point import FixedPoint
 
 _BESIDE = 64
 _OTHER_ARRIVALS = 2
-"""Arrivals in a slot that are no synapse's: a restored sum, and stimulus."""
+"""Arrivals in a cell that do not come from a synapse: a restored sum, and stimulus."""
 _MARK_STEP = 4
-"""Bits of marks are a multiple of it where there is room, so that networks share kernels."""
+"""Marks have a multiple of so many bits, if there is room, so that networks share kernels."""
 
 
 @dataclass(frozen=True)
 class Word:
     """The format of a cell.
 
-    Where no sum of a candidate is 0, a cell is the sum, and a candidate is a cell that is not 0. Otherwise every
-    arrival adds its contribution times 2^``mark_bits``, plus 1: the low bits count the arrivals, the sum is the cell
-    shifted to the right, and again a candidate is a cell that is not 0. One reduction does both.
+    If no candidate's sum can be 0, a cell is the sum. Otherwise every arrival adds its contribution times
+    2^``mark_bits``, plus 1: the low bits count the arrivals, and the sum is the cell shifted to the right. One
+    reduction does both. Either way, a neuron is a candidate if its cell is not 0.
 
     Attributes
     ----------
     bits : int
-        Width of a cell: 32 or 64; 8 or 16 where several unsigned sums share a 32-bit word; 128 for a sum of 64 bits
-        with its mark in a word beside it, where no width bounds the sum.
+        Width of a cell: 32 or 64; 8 or 16 if several unsigned sums share a 32-bit word; 128 for a sum of 64 bits with
+        its mark in a word beside it, if the sum is unbounded.
     mark_bits : int
-        Bits that count arrivals, as many as the largest in-degree needs; 0 where a sum needs no mark, 64 beside.
+        Bits that count arrivals, enough for the largest in-degree; 0 if sums need no mark, 64 for a word beside.
     """
 
     bits: int
@@ -75,14 +75,14 @@ class Word:
         return 2 if self.beside else 1
 
     def holds(self, lowest: int, highest: int) -> bool:
-        """Whether every sum from ``lowest`` to ``highest`` has a cell."""
+        """Whether a cell holds every sum from ``lowest`` to ``highest``."""
         if self.packed:
             return lowest >= 0 and highest < 1 << self.bits
         room = 1 << (min(self.bits, 64) - 1 - self.shift)
         return -room <= lowest and highest < room
 
     def encode(self, sums: npt.NDArray[np.int64], candidates: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-        """The cells, flat, of sums and candidates of any shape; a candidate's mark says one arrival."""
+        """The cells, flat, of sums and candidates of any shape; a candidate's mark counts one arrival."""
         if self.beside:
             return np.stack((np.where(candidates, sums, 0), candidates), axis=-1).ravel()
         cells = np.where(candidates, (sums << self.shift) + int(self.marked), 0)
@@ -107,10 +107,10 @@ def marked_word(layout: Layout, point: FixedPoint, largest: int) -> Word:
 
 
 def stimulus_bound(point: FixedPoint) -> int:
-    """Bound of what a neuron gets from outside in a burst, in units of 2^-k."""
+    """Bound of a neuron's stimulus in a burst, in units of 2^-k."""
     return int(np.ceil(point.max_stimulus * point.scale))
 
 
 def largest_sum(point: FixedPoint) -> int:
-    """Bound of a slot's sum with stimulus, in units of 2^-k; of no use where synapses have none."""
+    """Bound of a cell's sum with stimulus, in units of 2^-k; of no use if contributions have no bound."""
     return point.largest_sum + stimulus_bound(point)
