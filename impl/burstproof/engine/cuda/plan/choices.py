@@ -1,4 +1,4 @@
-"""What was chosen for a network when its layout was built, and why, in words for the record of a run."""
+"""What was chosen for a network when it was laid out, and why, in words for the record of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from burstproof.engine.cuda.plan.buffers import NetworkSizes, ring_slots, slot_s
 from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.queues import MANY_NEURONS, is_large, much_fires, without_queues
 from burstproof.engine.cuda.plan.sizing import slots_reached
-from burstproof.engine.cuda.plan.variant import lists_kept
+from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
 _MEGABYTE = 1e6
 _MILLION = 1e6
@@ -20,32 +20,20 @@ def choices_of(packed: Packed) -> str:
 
 
 def _choices(packed: Packed) -> Iterator[str]:
-    variant, sizes, layout = packed.variant, packed.sizes, packed.layout
-    slot = slot_stride(sizes.neurons, variant) * without_queues(variant).word.bits / 8 / _MEGABYTE
+    variant = packed.variant
+    bits = without_queues(variant).word.bits
+    slot_mb = slot_stride(packed.sizes.neurons, variant) * bits / 8 / _MEGABYTE
     yield _word(packed)
     if variant.target_bits or variant.palette:
         yield _entries(packed)
     if variant.queues is not None:
-        queues, side = variant.queues, "with delays on the sender's side, " if variant.delays else ""
-        side = f"with a bucket for each of {lists_kept(variant)} bursts, " if queues.rows_put_off else side
-        reason = _why_queues(sizes, without_queues(variant).word.bits, slot)
-        yield f"queues for {queues.owners} owners of {queues.span} neurons, {side}since {reason}"
-    elif variant.calendar:
-        ring = sizes.ring * slot
-        tiles = f" in {variant.calendar_tiles} tiles" if variant.calendar_tiles else ""
-        words = f"{variant.calendar} buckets{tiles} of words of {variant.calendar_bits} bits"
-        yield f"later contributions in {words}, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
-    elif variant.recalled:
-        ring = sizes.ring * slot
-        yield f"delays on the sender's side, since a ring of {sizes.ring} slots would take {ring:.0f} MB"
+        yield _queues(variant, variant.queues, _why_queues(packed.sizes, bits, slot_mb))
     elif variant.delays:
-        slots, reached = ring_slots(sizes, variant), slots_reached(sizes)
-        few = f", of which a burst reaches {reached}" if reached < slots else ""
-        yield f"delays to {layout.max_delay} in a ring of {slots} slots, {slots * slot:.1f} MB{few}"
+        yield _delays(packed, slot_mb)
     elif variant.fused is not None and not (variant.tiles or variant.streamed):
         yield "contributions added to a slot of the FCL, which the cache holds"
     if variant.tiles:
-        yield f"rows in {variant.tiles} tiles, since a slot takes {slot:.0f} MB"
+        yield f"rows in {variant.tiles} tiles, since a slot takes {slot_mb:.0f} MB"
     if variant.streamed:
         yield "synapses in host memory"
     if variant.fused is None:
@@ -53,6 +41,27 @@ def _choices(packed: Packed) -> Iterator[str]:
         yield f"a burst in several kernels, since {reason}"
     if variant.plastic:
         yield _learning(packed)
+
+
+def _queues(variant: Variant, queues: OwnerQueues, reason: str) -> str:
+    delays = "with delays on the sender's side, " if variant.delays else ""
+    if queues.rows_put_off:
+        delays = f"with a bucket for each of {lists_kept(variant)} bursts, "
+    return f"queues for {queues.owners} owners of {queues.span} neurons, {delays}since {reason}"
+
+
+def _delays(packed: Packed, slot_mb: float) -> str:
+    variant, sizes = packed.variant, packed.sizes
+    reason = f"since a ring of {sizes.ring} slots would take {sizes.ring * slot_mb:.0f} MB"
+    if variant.calendar:
+        tiles = f" in {variant.calendar_tiles} tiles" if variant.calendar_tiles else ""
+        words = f"{variant.calendar} buckets{tiles} of words of {variant.calendar_bits} bits"
+        return f"later contributions in {words}, {reason}"
+    if variant.recalled:
+        return f"delays on the sender's side, {reason}"
+    slots, reached = ring_slots(sizes, variant), slots_reached(sizes)
+    few = f", of which a burst reaches {reached}" if reached < slots else ""
+    return f"delays to {packed.layout.max_delay} in a ring of {slots} slots, {slots * slot_mb:.1f} MB{few}"
 
 
 def _why_queues(sizes: NetworkSizes, bits: int, slot_mb: float) -> str:

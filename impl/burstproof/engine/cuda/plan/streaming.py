@@ -18,23 +18,9 @@ CHUNK = 128
 LINE = 128
 """Bytes that cross the link together."""
 
-PER_SYNAPSE = frozenset(
-    {
-        "targets",
-        "contributions",
-        "delays",
-        "computed_targets",
-        "weights",
-        "psps",
-        "signs",
-        "computed_delays",
-        "plastic_positions",
-        "plastic_sources",
-        "plastic_targets",
-        "learning_rules",
-        "eligibility",
-    }
-)
+PER_SYNAPSE = frozenset(("targets", "contributions", "delays", "eligibility", "learning_rules"))
+PER_SYNAPSE |= {"computed_targets", "computed_delays", "weights", "psps", "signs"}
+PER_SYNAPSE |= {"plastic_positions", "plastic_sources", "plastic_targets"}
 """Buffers with an element per synapse; the size of all others follows from the neurons."""
 
 _PIECE = 1024
