@@ -1,1 +1,1 @@
-"""What is decided before a device is touched: kernels, sizes, memory."""
+"""Decisions that need no device: kernels, sizes, memory."""

@@ -31,7 +31,7 @@ def default_block_size(neurons: int) -> int:
 
 
 def checked_block_size(asked: int, neurons: int) -> int:
-    """``asked``, or the default where it is 0.
+    """``asked``, or the default if it is 0.
 
     Raises
     ------

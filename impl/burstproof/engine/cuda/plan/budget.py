@@ -22,7 +22,7 @@ HOST_SHARE = 0.9
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The buffers of one engine in the order of the arena, and those in host memory; counts of what is packed."""
+    """The buffers of one engine in the order of the arena, those in host memory, and counts of what they hold."""
 
     buffers: tuple[BufferSpec, ...]
     neurons: int
@@ -129,7 +129,7 @@ def _placed(network: Network, options: EngineOptions) -> Packed:
 
 
 def place_synapses(packed: Packed, available: int) -> Packed:
-    """``packed`` as it fits a device, with its synapses where its options want them.
+    """``packed`` made to fit a device, with its synapses in the memory that its options ask for.
 
     As long as the plan exceeds ``available``, the following are given up in turn: buckets beside queues, a calendar in
     tiles, and queues per owner if it takes less memory without. A calendar with room for every synapse is given up if

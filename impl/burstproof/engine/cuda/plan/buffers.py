@@ -30,7 +30,7 @@ _LEAST_ROOM = 1024
 _ROOM_SHARE, _LEAST_SHARE, _BUCKET_SHARE = 8, 32, 16
 """One of so many parts of all synapses has room: in queues or tiles of a calendar, at least in tiles, in a bucket."""
 _SPARE = 1.5
-"""Contributions of a burst that queues and buckets have room for, if that is more: so many times those expected."""
+"""Queues and buckets have room for so many times the contributions expected in a burst, if that is more."""
 _TILED_CALENDAR_BYTES = 4 << 30
 """Memory for a calendar in tiles, beyond which its tiles have less room."""
 _BUCKET_BYTES, _MOST_BUCKET_ENTRIES = 16 << 30, (1 << 32) - (1 << 14)
@@ -68,7 +68,7 @@ def graph_length(bursts: int, most: int) -> int:
 
 @dataclass(frozen=True)
 class NetworkSizes:
-    """What the sizes of the buffers follow from; an entry is a packed synapse.
+    """Sizes of a network, from which those of the buffers follow; an entry is a packed synapse.
 
     Attributes
     ----------

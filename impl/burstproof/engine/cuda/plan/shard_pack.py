@@ -102,8 +102,8 @@ class PackedShard:
         variant, packed = self.shard.variant, self.packed
         if not self.shard.exchanges:
             return packed.buffers
-        whole = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.batch)
-        by_source = {spec.name: spec for spec in whole if spec.name in _BY_SOURCE} | self._padded()
+        of_network = buffer_specs(replace(packed.sizes, neurons=self.sources), variant, packed.batch)
+        by_source = {spec.name: spec for spec in of_network if spec.name in _BY_SOURCE} | self._padded()
         left_out = _OWN_SIZE if variant.queues is not None else _OWN_SIZE | _OF_OWNERS
         specs = buffer_specs(packed.sizes, variant, packed.batch)
         shared = [by_source.get(spec.name, spec) for spec in specs if spec.name not in left_out]
@@ -172,7 +172,7 @@ def spacing(members: npt.NDArray[np.uint32]) -> SpacedIds | None:
 
 
 def shard_batch(options: EngineOptions, neurons: int, sources: int) -> BatchSizes:
-    """Sizes of a batch for ``neurons`` neurons of a network of ``sources``: fewer bursts where one takes longer.
+    """Sizes of a batch for ``neurons`` neurons of a network of ``sources``: fewer bursts if one takes longer.
 
     Raises
     ------

@@ -145,7 +145,7 @@ class Variant:
     tiles : int
         Passes in which the fused burst sends rows, each for a range of targets (``kernels.tiles``); 0: one pass.
     tile_share : int
-        Threads that send what a row delivers in one pass, or for one delay.
+        Threads that send the entries of a row for one pass, or for one delay.
     recalled : int
         Bursts whose fired lists are read again: as many as the largest delay, if delays are kept on the sender's side
         (``kernels.recall``) or there are queues. 0 with a ring of slots or a calendar.
