@@ -79,20 +79,20 @@ def pad_rows(rows: StaticRows, contributions: npt.NDArray[np.integer], words: in
     in_place = table[: sources * words].reshape(sources, words)
     in_place[:, 0] = counts.astype(np.uint32) | (contributions.astype(np.int64) << 16).astype(np.uint32)
     long_rows = counts >= words
-    inside = np.where(long_rows, words - HEADER_AND_LINK, counts)
-    units = -(-(counts - inside) // UNIT)
+    kept = np.where(long_rows, words - HEADER_AND_LINK, counts)
+    units = -(-(counts - kept) // UNIT)
     starts = sources * words // UNIT + np.cumsum(units) - units
     in_place[long_rows, words - 2] = starts[long_rows]
     columns = np.arange(words - 1)
     for first in range(0, sources, _SOURCES_AT_ONCE):
-        some = slice(first, min(first + _SOURCES_AT_ONCE, sources))
-        begin, end = int(rows.offsets[some.start]), int(rows.offsets[some.stop])
+        part = slice(first, min(first + _SOURCES_AT_ONCE, sources))
+        begin, end = int(rows.offsets[part.start]), int(rows.offsets[part.stop])
         targets = rows.targets[begin:end]
-        if long_rows[some].any():
-            item = np.arange(begin, end) - np.repeat(rows.offsets[some].astype(np.int64), counts[some])
-            rest = np.flatnonzero(item >= np.repeat(inside[some], counts[some]))
-            shifts = np.repeat(starts[some] * UNIT - inside[some], counts[some])
-            table[(item + shifts)[rest]] = targets[rest]
+        if long_rows[part].any():
+            index_in_row = np.arange(begin, end) - np.repeat(rows.offsets[part].astype(np.int64), counts[part])
+            rest = np.flatnonzero(index_in_row >= np.repeat(kept[part], counts[part]))
+            shifts = np.repeat(starts[part] * UNIT - kept[part], counts[part])
+            table[(index_in_row + shifts)[rest]] = targets[rest]
             targets = np.delete(targets, rest)
-        in_place[some, 1:][columns < inside[some, None]] = targets
+        in_place[part, 1:][columns < kept[part, None]] = targets
     return table.view(np.uint64)
