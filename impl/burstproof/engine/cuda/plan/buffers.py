@@ -28,7 +28,7 @@ _LARGEST_EXTRA_LOG = 1 << 22
 _CHUNK = 1 << 22
 _LEAST_ROOM = 1024
 _ROOM_SHARE, _LEAST_SHARE, _BUCKET_SHARE = 8, 32, 16
-"""One of so many parts of all synapses has room: in queues or tiles of a calendar, at least in tiles, in a bucket."""
+"""Room for parts of all synapses: 1/8 in queues and tiles of a calendar, at least 1/32 in tiles, 1/16 in a bucket."""
 _SPARE = 1.5
 """Queues and buckets have room for so many times the contributions expected in a burst, if that is more."""
 _TILED_CALENDAR_BYTES = 4 << 30

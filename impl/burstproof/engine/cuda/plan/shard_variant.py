@@ -121,8 +121,8 @@ class ShardVariant:
         """Most registers of a thread; ``None`` for no limit.
 
         An owner's block takes all registers of a multiprocessor. Otherwise a limit is set if more blocks are resident
-        with it and nothing spills: for neurons with features, one a thread, and for marked words that are loaded ahead
-        of a bucket; other words need none. Blocks of 512 threads can fill a multiprocessor of capability 9.0.
+        with it and nothing spills: for neurons with features, if a thread has one, and for marked words that are
+        loaded ahead of a bucket; other words need none. Blocks of 512 threads can fill a multiprocessor of 9.0.
         """
         if self.merged and self.queues is not None:
             return _ALL_REGISTERS // self.threads

@@ -21,7 +21,7 @@ _TILE_BYTES = 25_000_000
 _RING_BYTES = 24 << 20
 """Largest ring of slots that stays in the L2 cache beside what else a burst reads."""
 _FEW_DELAYS = 2
-"""With at most so many different delays, the slots that a burst reaches stay there, however long the ring is."""
+"""With at most so many different delays, the slots that a burst reaches stay in the cache, however long the ring is."""
 _CALENDAR_BYTES = 16 << 30
 """Most memory for a calendar."""
 _MOST_TILES = 5
