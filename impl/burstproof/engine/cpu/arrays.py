@@ -1,4 +1,4 @@
-"""The arrays of the numba CPU engine as named tuples: what its kernels take, made from a Layout."""
+"""Kernel arguments of the CPU engine: arrays and scalars as named tuples, made from a ``Layout``."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Neurons(NamedTuple):
     Attributes
     ----------
     membrane_potentials : float32 (n,)
-        Values of the format in which they are stored (``engine.precision``).
+        Rounded to the storage format (``engine.precision``).
     refractory_countdowns, consecutive_fire_counts : uint16 (n,)
     was_candidate : bool (n,)
     last_fired, fire_streak : int64 (N,)
         Burst of the last firing, and length of the run of firings that ends there; empty without plastic mappings.
     ids : uint32 (n,)
-        Ids in the network, for draws; empty where the place is the id.
+        Ids in the network, for the excitability draws; empty if they are 0 ... n - 1.
     unclamped : bool (n,)
-        Neurons whose potentials the precision feagi-int8 leaves as they are; empty under other precisions.
+        Neurons whose potentials the precision feagi-int8 does not clamp; empty under other precisions.
     settled : bool (n / 64 + 1,)
-        Parts of 64 neurons that a burst without arrivals leaves as they are.
+        Groups of 64 neurons in which a burst without arrivals changes nothing.
     """
 
     membrane_potentials: Array
@@ -54,7 +54,7 @@ class Neurons(NamedTuple):
 
 
 class Static(NamedTuple):
-    """Static rows of N sources, S synapses, see ``layout.StaticRows``; absent columns are empty.
+    """Static rows of N sources and S synapses, see ``layout.StaticRows``; absent columns are empty.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class Static(NamedTuple):
     targets : uint32 (S,)
     contributions : int16, int32 or int64 (S,)
     delays : uint8 (S,)
-        Empty where every delay is 1.
+        Empty if every delay is 1.
     clamped_sources : bool (N,)
-        Empty where no contribution was clamped.
+        Empty if no contribution was clamped.
     """
 
     offsets: Array
@@ -75,9 +75,9 @@ class Static(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Static rows as words for the queues of ``queues.py``; ``offsets`` and ``clamped_sources`` as in ``Static``.
+    """Static rows packed for the queues of ``queues.py``; ``offsets`` and ``clamped_sources`` as in ``Static``.
 
-    ``words`` (S,) are what goes into a queue, ``bins`` (S,) the number of the queue for a firing in slot D - 1.
+    ``words`` (S,) are the entries of queues, ``bins`` (S,) the numbers of their queues for a firing in slot D - 1.
     """
 
     offsets: Array
@@ -87,29 +87,30 @@ class Rows(NamedTuple):
 
 
 class Recall(NamedTuple):
-    """Static rows and fired lists of ``recall.py``: N neurons of T threads in R regions, D delays, P contributions.
+    """Static rows and fired lists of ``recall.py``: N neurons, T threads, R regions, delays 1 ... D, P amounts.
 
     Attributes
     ----------
     bounds, owned, regions
         As in ``Regions``.
     offsets : uint32 or int64 (N R D + 1,)
-        The synapses of source i onto region r with delay d begin at ``offsets[(i R + r) D + d - 1]``, and the next ones
-        follow.
+        The synapses of source i onto region r with delay d begin at ``offsets[(i R + r) D + d - 1]`` and end where the
+        next ones begin.
     words : uint32 (S,)
-        Synapses: the target's place in its region, and the place in the palette above ``target_bits``.
+        Synapses: the target's number in its region in the low ``target_bits``, the palette index above.
     palette : int64 (P,)
+        The different contributions.
     target_bits : int
     clamped_sources
         As in ``Static``.
     lists : uint32 (D + 1, N)
-        Fired list of burst b in row b mod (D + 1): thread t's starts at its bound.
+        Fired list of burst b in row b mod (D + 1); that of thread t starts at ``bounds[t]``.
     counts : int64 (D + 1, T, LINE)
-        Their lengths, each in the first place of a line.
+        Lengths of the lists, in entry 0 of each line.
     sums : (N,)
-        FCL of the burst under way, see ``sums.py``.
-    ahead : int64 (R, D)
-        Whether a slot of the ring may hold anything for a region.
+        FCL of the current burst, see ``sums.py``.
+    in_ring : int64 (R, D)
+        Whether a slot of the ring may hold contributions onto a region.
     """
 
     bounds: Array
@@ -123,18 +124,18 @@ class Recall(NamedTuple):
     lists: Array
     counts: Array
     sums: Array
-    ahead: Array
+    in_ring: Array
 
 
 class Computed(NamedTuple):
-    """Computed rows of N sources, C synapses, see ``layout.ComputedRows``; absent columns are empty.
+    """Computed rows of N sources and C synapses, see ``layout.ComputedRows``; absent columns are empty.
 
     Attributes
     ----------
     offsets : int64 (N + 1,)
     targets : uint32 (C,)
     weights, psps : float32 (C,)
-        The engine's own.
+        The engine's own copies.
     signs : int8 (C,)
     delays : uint8 (C,)
     mp_driven : bool (N,)
@@ -142,7 +143,7 @@ class Computed(NamedTuple):
     rules : uint16 (C,)
     degeneration : float32 (N,)
     transmission : float32 (2, R + 1)
-        That of ``Extras``.
+        As in ``Extras``.
     """
 
     offsets: Array
@@ -165,7 +166,7 @@ class Plastic(NamedTuple):
     ----------
     starts : int64 (R + 1,)
     positions : int64 (L,)
-        Places in the arrays of ``Computed``.
+        Indices into the arrays of ``Computed``.
     sources, targets : uint32 (L,)
     windows : int64 (R,)
     potentiations, depressions, decays, etas, max_weights : float32 (R,)
@@ -173,7 +174,7 @@ class Plastic(NamedTuple):
     eligibility : float32 (L,)
         Traces.
     learning : float32 (2, P)
-        That of ``Extras``.
+        As in ``Extras``.
     """
 
     starts: Array
@@ -192,7 +193,7 @@ class Plastic(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a kernel of plasticity does in one burst: synapses ``first`` ... ``end`` - 1 of a rule."""
+    """The work of one plasticity call: synapses ``first`` ... ``end`` - 1 of ``rule`` in ``burst``."""
 
     burst: int
     rule: int
@@ -207,17 +208,17 @@ class Scalars(NamedTuple):
     Attributes
     ----------
     neurons, slots : int
-        Neurons here, and the D slots of the ring.
-    unit : float32
-        2^-k of the fixed-point scale (``network.fixed_point``), ``scale`` is 2^k.
-    clamp, clamp_float : int, float
+        Neurons held here, and the D slots of the ring.
+    unit, scale : float32, float
+        2^-k and 2^k of the fixed-point scale (``network.fixed_point``).
+    clamp_float, clamp : float, int
         Largest magnitude of a contribution.
     power_neuron : int
-        -1 for none.
+        -1 if there is none.
     power_amount : int
         In units of 2^-k.
     longest_window : int
-        Of the plastic rules, in bursts; 1 without any.
+        Longest window of the plastic rules, in bursts; 1 without any.
     emulate_batch : bool
         Whether the batch path is emulated.
     """
@@ -235,7 +236,7 @@ class Scalars(NamedTuple):
 
 
 class StimulusTable(NamedTuple):
-    """Stimulus of the next B bursts, with Q amounts and R forced firings in all; ``room_for`` makes longer arrays.
+    """Stimulus of the next B bursts: Q amounts and R forced firings. Arrays of ``room_for`` may be longer.
 
     Attributes
     ----------
@@ -243,14 +244,14 @@ class StimulusTable(NamedTuple):
         Burst k has ``ids[starts[k]:starts[k + 1]]`` and their amounts.
     ids : uint32 (Q,)
     amounts : int32 or int64 (Q,)
-        Of the type of the sums.
+        In the type of the sums.
     forced_starts : int64 (B + 1,)
         Burst k has ``forced[forced_starts[k]:forced_starts[k + 1]]`` and their potentials.
     forced : uint32 (R,)
     forced_potentials : float32 (R,)
-        Those that forced firings carry.
+        Potentials in the fired list.
     forced_rc, forced_cc : uint16 (R,)
-        Room for the countdowns and counts of forced neurons during a burst.
+        Scratch: countdowns and counts of forced neurons before the burst.
     """
 
     starts: Array
@@ -267,8 +268,8 @@ class Model(NamedTuple):
     """The network in memory, with the stimulus of the next bursts.
 
     ``ring``, int32 or int64 (D n,), is the FCL of the bursts to come, of n neurons over D slots: burst b has slot
-    b mod D; see ``sums.py``. Static rows are ``Rows`` where there are queues; ``extras`` is empty where no feature of
-    them is used, ``recall`` where rows are not recalled.
+    b mod D; see ``sums.py``. ``static`` is a ``Rows`` with queues. ``extras`` is empty if no feature needs it, and
+    ``recall`` if contributions are not recalled.
     """
 
     ring: Array
@@ -284,7 +285,7 @@ class Model(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Firings one after another; of each burst where it ends among them, and its candidates."""
+    """Output of a batch: all firings in burst order; per burst, where its firings end, and its candidate count."""
 
     ids: Ids
     potentials: Floats
@@ -297,37 +298,35 @@ _NO_FLAGS = np.empty(0, np.bool_)
 _NO_FLOATS = np.empty(0, np.float32)
 _NO_OFFSETS = np.empty(0, np.int64)
 _NO_IDS = np.empty(0, np.uint32)
-
-_NO_SHORTS = np.empty(0, np.uint16)
 _NO_FACTORS = np.empty((2, 0), np.float32)
 
 NO_COMPUTED = Computed(
-    _NO_OFFSETS,
-    _NO_IDS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    np.empty(0, np.int8),
-    _NO_BYTES,
-    _NO_FLAGS,
-    _NO_FLOATS,
-    _NO_SHORTS,
-    _NO_FLOATS,
-    _NO_FACTORS,
+    offsets=_NO_OFFSETS,
+    targets=_NO_IDS,
+    weights=_NO_FLOATS,
+    psps=_NO_FLOATS,
+    signs=np.empty(0, np.int8),
+    delays=_NO_BYTES,
+    mp_driven=_NO_FLAGS,
+    divisors=_NO_FLOATS,
+    rules=np.empty(0, np.uint16),
+    degeneration=_NO_FLOATS,
+    transmission=_NO_FACTORS,
 )
 NO_PLASTIC = Plastic(
-    _NO_OFFSETS,
-    _NO_OFFSETS,
-    _NO_IDS,
-    _NO_IDS,
-    _NO_OFFSETS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    _NO_FLOATS,
-    _NO_FLAGS,
-    _NO_FLOATS,
-    _NO_FACTORS,
+    starts=_NO_OFFSETS,
+    positions=_NO_OFFSETS,
+    sources=_NO_IDS,
+    targets=_NO_IDS,
+    windows=_NO_OFFSETS,
+    potentiations=_NO_FLOATS,
+    depressions=_NO_FLOATS,
+    decays=_NO_FLOATS,
+    etas=_NO_FLOATS,
+    max_weights=_NO_FLOATS,
+    frozen=_NO_FLAGS,
+    eligibility=_NO_FLOATS,
+    learning=_NO_FACTORS,
 )
 
 
@@ -337,7 +336,7 @@ def own_parameters(parameters: Parameters) -> Parameters:
 
 
 def static_of(layout: Layout, general: bool) -> Static:
-    """Static rows of ``layout``; no column is absent from ``general`` ones, and contributions are 64 bit wide."""
+    """Static rows of ``layout``; ``general`` ones have all columns, and int64 contributions."""
     rows = layout.static
     if general:
         clamped = rows.clamped_sources
@@ -358,20 +357,20 @@ def static_of(layout: Layout, general: bool) -> Static:
 
 
 def without_synapses(static: Static) -> Static:
-    """``static`` with empty columns of the same types, which keep none of its memory alive."""
+    """``static`` without synapses: empty columns of the same types, so that its memory can be freed."""
     names = ("targets", "contributions", "delays")
     return static._replace(**{name: _readonly(np.empty(0, getattr(static, name).dtype)) for name in names})
 
 
 def _readonly(array: Array) -> Array:
-    """A read-only view, so that a column taken from the network as it is needs no kernel of its own."""
+    """A read-only view: numba would compile separate kernels for the network's columns, which are read-only."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def computed_of(layout: Layout, general: bool, extras: Extras) -> Computed:
-    """Computed rows of ``layout`` with weights of their own; ``general`` ones have a delay each, and may be empty."""
+    """Computed rows of ``layout`` with copies of the weights; ``general`` ones always have delays, and may be empty."""
     rows = layout.computed
     count = layout.source_count
     if rows is None and general:
@@ -385,22 +384,22 @@ def computed_of(layout: Layout, general: bool, extras: Extras) -> Computed:
         return NO_COMPUTED
     no_delays = np.ones(len(rows.targets), np.uint8) if general else _NO_BYTES
     return Computed(
-        rows.offsets,
-        rows.targets.copy(),
-        rows.weights.copy(),
-        rows.psps.copy(),
-        rows.signs,
-        no_delays if rows.delays is None else rows.delays.copy(),
-        rows.mp_driven,
-        rows.divisors,
-        rows.rules.copy(),
-        rows.degeneration,
-        extras.transmission,
+        offsets=rows.offsets,
+        targets=rows.targets.copy(),
+        weights=rows.weights.copy(),
+        psps=rows.psps.copy(),
+        signs=rows.signs,
+        delays=no_delays if rows.delays is None else rows.delays.copy(),
+        mp_driven=rows.mp_driven,
+        divisors=rows.divisors,
+        rules=rows.rules.copy(),
+        degeneration=rows.degeneration,
+        transmission=extras.transmission,
     )
 
 
 def plastic_of(layout: Layout, extras: Extras) -> Plastic:
-    """Plastic rules of ``layout``; eligibility starts at 0."""
+    """Plastic rules of ``layout``; all traces are 0."""
     rules = layout.plastic
     if rules is None:
         return NO_PLASTIC
@@ -411,21 +410,21 @@ def plastic_of(layout: Layout, extras: Extras) -> Plastic:
 def scalars_of(layout: Layout, options: EngineOptions, fixed_point: FixedPoint) -> Scalars:
     """Scalars of ``layout`` under ``options`` and ``fixed_point``."""
     return Scalars(
-        layout.neuron_count,
-        layout.max_delay,
-        fixed_point.unit,
-        fixed_point.scale,
-        fixed_point.clamp_float,
-        fixed_point.clamp,
-        layout.power_neuron,
-        layout.power_amount,
-        1 if layout.plastic is None else layout.plastic.longest_window,
-        options.emulate_batch_path,
+        neurons=layout.neuron_count,
+        slots=layout.max_delay,
+        unit=fixed_point.unit,
+        scale=fixed_point.scale,
+        clamp_float=fixed_point.clamp_float,
+        clamp=fixed_point.clamp,
+        power_neuron=layout.power_neuron,
+        power_amount=layout.power_amount,
+        longest_window=1 if layout.plastic is None else layout.plastic.longest_window,
+        emulate_batch=options.emulate_batch_path,
     )
 
 
 def stimulus_table(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]) -> StimulusTable:
-    """The stimulus of consecutive bursts, ``None`` for none; amounts have the type ``sums``."""
+    """The stimuli of consecutive bursts (``None``: no stimulus) as one table; amounts have the type ``sums``."""
     starts = np.zeros(len(stimuli) + 1, np.int64)
     forced_starts = np.zeros(len(stimuli) + 1, np.int64)
     np.cumsum([0 if s is None else len(s.ids) for s in stimuli], out=starts[1:])
@@ -433,45 +432,43 @@ def stimulus_table(stimuli: Sequence[PackedStimulus | None], sums: np.dtype[Any]
     given = [s for s in stimuli if s is not None]
     forced = np.concatenate([_NO_IDS, *(s.forced for s in given)])
     return StimulusTable(
-        starts,
-        np.concatenate([_NO_IDS, *(s.ids for s in given)]),
-        np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
-        forced_starts,
-        forced,
-        np.concatenate([_NO_FLOATS, *(_forced_potentials(s) for s in given)]),
-        np.zeros(len(forced), np.uint16),
-        np.zeros(len(forced), np.uint16),
+        starts=starts,
+        ids=np.concatenate([_NO_IDS, *(s.ids for s in given)]),
+        amounts=np.concatenate([np.empty(0, sums), *(s.amounts.astype(sums) for s in given)]),
+        forced_starts=forced_starts,
+        forced=forced,
+        forced_potentials=np.concatenate([_NO_FLOATS, *(_forced_potentials(s) for s in given)]),
+        forced_rc=np.zeros(len(forced), np.uint16),
+        forced_cc=np.zeros(len(forced), np.uint16),
     )
 
 
 def room_for(plan: StimulusTable | None, sums: np.dtype[Any]) -> StimulusTable:
-    """Arrays for stimuli of up to twice the size of ``plan``, or for a few; amounts have the type of ``sums``."""
+    """Arrays with room for twice the stimuli of ``plan``, or for a few; amounts have the type ``sums``."""
     starts, ids, forced = 2, 16, 16
     if plan is not None:
         starts, ids, forced = 2 * len(plan.starts), 2 * len(plan.ids), 2 * len(plan.forced)
     return StimulusTable(
-        np.zeros(starts, np.int64),
-        np.zeros(ids, np.uint32),
-        np.zeros(ids, sums),
-        np.zeros(starts, np.int64),
-        np.zeros(forced, np.uint32),
-        np.zeros(forced, np.float32),
-        np.zeros(forced, np.uint16),
-        np.zeros(forced, np.uint16),
+        starts=np.zeros(starts, np.int64),
+        ids=np.zeros(ids, np.uint32),
+        amounts=np.zeros(ids, sums),
+        forced_starts=np.zeros(starts, np.int64),
+        forced=np.zeros(forced, np.uint32),
+        forced_potentials=np.zeros(forced, np.float32),
+        forced_rc=np.zeros(forced, np.uint16),
+        forced_cc=np.zeros(forced, np.uint16),
     )
 
 
 def fits(plan: StimulusTable, room: StimulusTable) -> bool:
     """Whether ``room`` holds the stimuli of ``plan``."""
-    return (
-        len(plan.starts) <= len(room.starts) and len(plan.ids) <= len(room.ids) and len(plan.forced) <= len(room.forced)
-    )
+    return all(len(given) <= len(own) for given, own in zip(plan, room, strict=True))
 
 
 def fill(room: StimulusTable, plan: StimulusTable) -> None:
-    """Put the stimuli of ``plan`` into ``room``."""
-    for own, given in zip(room, plan, strict=True):
-        own[: len(given)] = given
+    """Copy the stimuli of ``plan`` into ``room``."""
+    for target, source in zip(room, plan, strict=True):
+        target[: len(source)] = source
 
 
 def _forced_potentials(stimulus: PackedStimulus) -> Floats:

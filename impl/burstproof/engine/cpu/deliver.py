@@ -1,4 +1,4 @@
-"""Kernels that put contributions into the queues of ``queues.py`` and add up what has arrived."""
+"""Kernels over the queues of ``queues.py``: send contributions, and add up those that arrive."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from burstproof.engine.rules import Compiled
 
 
 class Deliver(NamedTuple):
-    """Kernels over queues; the signatures are those of the functions that they come from."""
+    """Kernels over queues; for the signatures see the functions of the same names."""
 
     collect: Compiled
-    empty: Compiled
-    restart: Compiled
+    spill: Compiled
+    reset: Compiled
     send: Compiled
 
 
 def make_deliver(key: KernelKey) -> Deliver:
     """The kernels for ``key``."""
-    take = _make_take()
-    return Deliver(_make_collect(take), _make_empty(take), _make_restart(), _make_send(key))
+    drain = _make_drain()
+    return Deliver(_make_collect(drain), _make_spill(drain), _make_reset(), _make_send(key))
 
 
-def make_take_ring() -> Compiled:
-    """``take_ring``: what a slot of the ring holds, into the sums of the burst under way."""
+def make_drain_ring() -> Compiled:
+    """``drain_ring``: add a slot of the ring to the sums of the current burst, and clear it."""
     add, read = make_add(), make_read()
 
     @inner_compiler
-    def take_ring(slot: int, first: int, end: int, ring: Array, sums: Array, s: Scalars) -> None:
-        """Move what ``slot`` holds for the neurons ``first`` ... ``end - 1``."""
+    def drain_ring(slot: int, first: int, end: int, ring: Array, sums: Array, s: Scalars) -> None:
+        """Move ``slot`` of the ring to ``sums`` for neurons ``first`` ... ``end - 1``."""
         base = slot * s.neurons
         for i in range(first, end):
             if ring[base + i] != 0:
                 add(sums, i, read(ring, base + i))
                 ring[base + i] = 0
 
-    return take_ring
+    return drain_ring
 
 
-def _make_take() -> Compiled:
+def _make_drain() -> Compiled:
     add = make_add()
 
     @inner_compiler
-    def take(queue: int, queues: Queues, sums: Array) -> None:
-        """Add what all threads have put into ``queue``; places in ``sums`` are those in its region."""
+    def drain(queue: int, queues: Queues, sums: Array) -> None:
+        """Add what all threads have sent to ``queue``; ``sums`` are those of its region."""
         words, palette = queues.words, queues.palette
         threads, count = len(queues.ends), queues.per_thread
         for thread in range(threads):
@@ -68,48 +68,48 @@ def _make_take() -> Compiled:
                     word = words[np.uint64(j)]
                     add(sums, np.uint64(word.target), word.contribution)
 
-    return take
+    return drain
 
 
-def _make_collect(take: Compiled) -> Compiled:
-    take_ring = make_take_ring()
+def _make_collect(drain: Compiled) -> Compiled:
+    drain_ring = make_drain_ring()
 
     @inner_compiler
-    def collect(part: int, burst: int, queues: Queues, ring: Array, s: Scalars) -> None:
-        """All contributions of ``burst`` onto one thread's range, from the ring and the queues, into their sums."""
+    def collect(thread: int, burst: int, queues: Queues, ring: Array, s: Scalars) -> None:
+        """Add all contributions that arrive in ``burst`` in one thread's range, from the ring and the queues."""
         slot, regions = burst % s.slots, len(queues.regions) - 1
-        if queues.ahead[slot]:
-            take_ring(slot, queues.bounds[part], queues.bounds[part + 1], ring, queues.sums, s)
-        for region in range(queues.owned[part], queues.owned[part + 1]):
+        if queues.in_ring[slot]:
+            drain_ring(slot, queues.bounds[thread], queues.bounds[thread + 1], ring, queues.sums, s)
+        for region in range(queues.owned[thread], queues.owned[thread + 1]):
             first, end = queues.regions[region], queues.regions[region + 1]
-            take(slot * regions + region, queues, queues.sums[first:end])
+            drain(slot * regions + region, queues, queues.sums[first:end])
 
     return collect
 
 
-def _make_empty(take: Compiled) -> Compiled:
+def _make_spill(drain: Compiled) -> Compiled:
     @inner_compiler
-    def empty(part: int, queues: Queues, ring: Array, s: Scalars) -> None:
-        """Move what is under way to one thread's range into the ring; the queues still have it until ``restart``."""
+    def spill(thread: int, queues: Queues, ring: Array, s: Scalars) -> None:
+        """Add all queues onto one thread's range to the ring; the queues keep their contents until ``reset``."""
         regions = len(queues.regions) - 1
         for slot in range(s.slots):
-            queues.ahead[slot] = 1
-            for region in range(queues.owned[part], queues.owned[part + 1]):
+            queues.in_ring[slot] = 1
+            for region in range(queues.owned[thread], queues.owned[thread + 1]):
                 first, end = slot * s.neurons + queues.regions[region], slot * s.neurons + queues.regions[region + 1]
-                take(slot * regions + region, queues, ring[first:end])
+                drain(slot * regions + region, queues, ring[first:end])
 
-    return empty
+    return spill
 
 
-def _make_restart() -> Compiled:
+def _make_reset() -> Compiled:
     @inner_compiler
-    def restart(part: int, first: int, end: int, queues: Queues) -> None:
-        """Forget what one thread has put into its queues ``first`` ... ``end - 1``."""
+    def reset(thread: int, first: int, end: int, queues: Queues) -> None:
+        """Empty queues ``first`` ... ``end - 1`` of one sending thread."""
         count = queues.per_thread
         for queue in range(first, end):
-            queues.ends[part, queue] = (part * count + queue) * queues.capacity
+            queues.ends[thread, queue] = (thread * count + queue) * queues.capacity
 
-    return restart
+    return reset
 
 
 def _make_send_static(key: KernelKey) -> Compiled:
@@ -119,9 +119,10 @@ def _make_send_static(key: KernelKey) -> Compiled:
     def send_static(
         first: int, end: int, shift: int, static: Rows, words: Array, ends: Array, last: int
     ) -> tuple[int, bool]:
-        """Queue the synapses ``first`` ... ``end - 1``, until a queue is full: where it ended, and whether one is.
+        """Queue synapses ``first`` ... ``end - 1`` until a queue is full; returns where it stopped, and whether one is.
 
-        ``shift``: number of the first queue of the next burst. ``last``: capacity - 1.
+        ``shift``: number of the first queue of the next burst. ``last``: capacity - 1, a mask, as the capacity is a
+        power of two.
         """
         rows, bins, count = static.words, static.bins, len(ends)
         for j in range(first, end):
@@ -182,7 +183,7 @@ def _make_send(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def send(
-        part: int,
+        thread: int,
         burst: int,
         count: int,
         done: int,
@@ -194,11 +195,11 @@ def _make_send(key: KernelKey) -> Compiled:
         s: Scalars,
         counters: Counters,
     ) -> tuple[int, int, bool]:
-        """Queue all synapses of ``count`` sources that fired in ``burst``, but the first ``done`` of the first one.
+        """Queue the synapses of ``count`` sources that fired in ``burst``, without the first ``done`` of the first one.
 
-        Returns how many sources are done, how many synapses of the next one, and whether it stopped at a full queue.
+        Returns the number of sources done, the number of synapses done of the next one, and whether a queue is full.
         """
-        slot, ends, last = burst % s.slots, queues.ends[part, : queues.per_thread], queues.capacity - 1
+        slot, ends, last = burst % s.slots, queues.ends[thread, : queues.per_thread], queues.capacity - 1
         shift = (slot + 1) % s.slots * (len(queues.regions) - 1)
         for k in range(-2 * ROWS_AHEAD, count):
             look_ahead(k, count, ids, static.offsets, static.words, static.bins)
@@ -206,18 +207,27 @@ def _make_send(key: KernelKey) -> Compiled:
                 continue
             source = np.int64(ids[k])
             first, end = static.offsets[source], static.offsets[source + 1]
-            constant, full = end - first, False
+            static_count, full = end - first, False
             if static_clamps and static.clamped_sources[source]:
                 counters[CLAMPED] = 1
-            if done < constant:
+            if done < static_count:
                 place, full = send_static(first + done, end, shift, static, queues.words, ends, last)
                 done = place - first
             if computed_rows and not full:
                 start, finish = computed.offsets[source], computed.offsets[source + 1]
                 place, full = send_computed(
-                    start + done - constant, finish, source, potentials[k], burst, queues, ends, computed, s, counters
+                    start + done - static_count,
+                    finish,
+                    source,
+                    potentials[k],
+                    burst,
+                    queues,
+                    ends,
+                    computed,
+                    s,
+                    counters,
                 )
-                done = constant + place - start
+                done = static_count + place - start
             if full:
                 return k, done, True
             done = 0

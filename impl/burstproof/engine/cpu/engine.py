@@ -1,4 +1,4 @@
-"""The numba CPU engine: whole batches of bursts in one call on one core, or spread over threads (BE-5)."""
+"""The CPU engine: runs whole batches of bursts in one compiled call, on one thread or several (BE-5)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from burstproof.engine.admission import check_state
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.cpu.arrays import Counters, Output, StimulusTable, stimulus_table
-from burstproof.engine.cpu.growing import Growing, hold
+from burstproof.engine.cpu.growing import Growing, make_memory
 from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, needs_team, thread_count
@@ -25,20 +25,21 @@ from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Rec
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
-_BATCH_UPDATES = 1 << 24
-_LONGEST_BATCH = 256
+_BATCH_UPDATES, _LONGEST_BATCH = 1 << 24, 256
+"""Most neuron updates (bursts times neurons) and most bursts in a batch."""
+
 _GENERAL_UPDATES = 1 << 31
-"""Bursts times neurons that runs spend on the general kernels before others are compiled for the network: ten to twenty
-seconds, of a network with few synapses."""
+"""Neuron updates that runs do with the general kernels before kernels are compiled for the network: ten to twenty
+seconds for a network with few synapses."""
 
 
 class CpuEngine(PackedEngine):
-    """Engine on the CPU; on one thread or several, as ``options.cpu.threads`` or the size says.
+    """Engine on the CPU, on ``options.cpu.threads`` threads or, if that is 0, as many as the size suggests.
 
     Attributes
     ----------
     failure : Exception or None
-        Why the engine cannot go on until a state is restored: a burst did not end.
+        Why a burst did not end; the engine cannot go on until a state is restored.
     """
 
     backend = "cpu"
@@ -53,11 +54,11 @@ class CpuEngine(PackedEngine):
         self._team: Team | None = None
         self._closed = False
         self._general_updates = 0
-        memory, self._growing = hold(network, options, self.fixed_point, self.threads)
-        self._hold(memory)
+        memory, self._growing = make_memory(network, options, self.fixed_point, self.threads)
+        self._adopt(memory)
 
-    def _hold(self, memory: CpuMemory) -> None:
-        """Run what ``memory`` holds from now on."""
+    def _adopt(self, memory: CpuMemory) -> None:
+        """Run ``memory`` from now on, with output buffers and threads to match."""
         with KeepingFailure(self):
             self._end_team()
             self._memory = memory
@@ -100,14 +101,14 @@ class CpuEngine(PackedEngine):
         return Burst(self.burst_count, ids.copy(), potentials.copy(), int(candidates[0]))
 
     def _grow(self, growing: Growing, stimulus: PackedStimulus | None, early: npt.NDArray[np.uint32]) -> Burst:
-        """One burst of a network in which neurons or synapses appear."""
+        """Run one burst of a network in which neurons or synapses appear."""
         self._check_usable()
         ends, candidates = np.zeros(1, np.int64), np.zeros(1, np.int64)
         with KeepingFailure(self):
             if growing.is_short_of_room():
-                self._settle()
+                self._flush()
                 growing.make_room(self.burst_count)
-                self._hold(growing.memory)
+                self._adopt(growing.memory)
             plan, begun = growing.begin(self.burst_count + 1, stimulus)
             self._advance([stimulus], plan, ends, candidates)
             growing.end(self.burst_count, early)
@@ -146,7 +147,7 @@ class CpuEngine(PackedEngine):
         return joined(pieces)
 
     def _specialise(self) -> None:
-        """Go on from the same state with kernels compiled for the network, if there is memory for both for a while."""
+        """Go on from the same state with kernels compiled for the network, if memory suffices for both for a while."""
         self._general_updates = 0
         options = dataclasses.replace(self.options, cpu=dataclasses.replace(self.options.cpu, specialise=True))
         try:
@@ -154,18 +155,19 @@ class CpuEngine(PackedEngine):
             memory.restore(self.state())
         except MemoryError:
             return
-        self._hold(memory)
+        self._adopt(memory)
 
     def state(self) -> EngineState:
         """A copy of everything that the next burst depends on."""
         self._check_usable()
-        self._settle()
+        self._flush()
         return (self._growing or self._memory).state(self.burst_count)
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
+        """Move all contributions under way into the ring."""
         if self._team is not None:
-            self._team.settle()
-        self._memory.put_ahead(self.burst_count)
+            self._team.flush_queues()
+        self._memory.flush_lists(self.burst_count)
 
     def potentials(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
         """Membrane potentials of ``ids``; see ``Engine.potentials``."""
@@ -182,12 +184,12 @@ class CpuEngine(PackedEngine):
         """
         self._check_open()
         check_state(state, self.network, self.fixed_point)
-        self._settle()
+        self._flush()
         (self._growing or self._memory).restore(state)
         if self._growing is not None:
-            self._hold(self._growing.memory)
+            self._adopt(self._growing.memory)
         elif needs_team(self.threads, self._memory) is not (self._team is not None):
-            self._hold(self._memory)
+            self._adopt(self._memory)
         self.burst_count, self.failure = state.burst_count, None
 
     def close(self) -> None:
@@ -196,18 +198,12 @@ class CpuEngine(PackedEngine):
         self._end_team()
 
     def _check_open(self) -> None:
-        """Refuse to go on with an engine that is closed.
-
-        Raises
-        ------
-        InputError
-            It is closed.
-        """
+        """Raise an ``InputError`` if the engine is closed."""
         if self._closed:
             raise closed()
 
     def _check_usable(self) -> None:
-        """Refuse to go on with an engine that is closed, or of which a burst did not end."""
+        """Raise if the engine is closed, or if a burst of it did not end."""
         self._check_open()
         refuse_failed(self)
 
@@ -220,7 +216,7 @@ class CpuEngine(PackedEngine):
         return max(1, min(_LONGEST_BATCH, _BATCH_UPDATES // max(self.network.neuron_count, 1)))
 
     def _run_batch(self, bursts: int, packed: PackedPlan, record: Record) -> Recording:
-        """Run up to ``bursts`` bursts in one go; the recording of those that were done."""
+        """Run a batch of up to ``bursts`` bursts; returns the recording of those that were done."""
         first = self.burst_count + 1
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._reserve(bursts)
@@ -228,15 +224,15 @@ class CpuEngine(PackedEngine):
         done = self._advance(stimuli, self._memory.plan(stimuli), ends, candidates)
         kept = int(ends[done - 1]) if record is Record.FIRED else 0
         return Recording(
-            first + np.arange(done),
-            np.diff(ends[:done], prepend=0),
-            candidates[:done],
-            self._ids[:kept].copy(),
-            self._potentials[:kept].copy(),
+            bursts=first + np.arange(done),
+            fired_counts=np.diff(ends[:done], prepend=0),
+            candidate_counts=candidates[:done],
+            fired_ids=self._ids[:kept].copy(),
+            fired_potentials=self._potentials[:kept].copy(),
         )
 
     def _reserve(self, bursts: int) -> None:
-        """Make the output large enough for a batch of ``bursts`` bursts in which a tenth of the neurons fires."""
+        """Grow the output for a batch of ``bursts`` bursts at a 10 % firing rate."""
         neurons = max(self._memory.layout.neuron_count, 1)
         wanted = neurons if bursts == 1 else neurons + neurons * bursts // 10
         if len(self._ids) < wanted:
@@ -246,9 +242,9 @@ class CpuEngine(PackedEngine):
     def _advance(
         self, stimuli: Sequence[PackedStimulus | None], plan: StimulusTable, ends: Counters, candidates: Counters
     ) -> int:
-        """Run the bursts that ``stimuli`` are for, with ``plan``, into the output buffers while these have room.
+        """Run a burst for each of ``stimuli``, as long as the output has room; returns the number done.
 
-        Returns how many were done.
+        ``plan`` is the table of ``stimuli``. Writes ``ends`` and ``candidates``, one entry a burst.
         """
         self._check_usable()
         ids, potentials, memory = self._ids, self._potentials, self._memory
@@ -258,10 +254,10 @@ class CpuEngine(PackedEngine):
             if self._team is not None:
                 done = self._team.advance(first, bursts, plan, Output(ids, potentials, ends, candidates))
             else:
-                run, last, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
-                done = run(memory.held(plan), first, bursts, counters, last, ids, potentials, ends, candidates)
+                run, fired_before, counters = memory.kernels.run_batch, memory.fired[0], memory.counters
+                done = run(memory.held(plan), first, bursts, counters, fired_before, ids, potentials, ends, candidates)
             memory.note_clamped(stimuli[:done])
             self.burst_count += done
-            own = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
-            memory.keep_fired(ids[own], potentials[own])
+            last_burst = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
+            memory.keep_fired(ids[last_burst], potentials[last_burst])
         return done

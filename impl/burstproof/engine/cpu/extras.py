@@ -1,4 +1,4 @@
-"""Arrays of what features add to the numba CPU engine (FEATURES sections 1 to 3), and their exchange with the state."""
+"""Arrays that features add to the CPU engine (FEATURES sections 1 to 3), and their conversion from and to the state."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from burstproof.engine.feature_state import FeatureState
 from burstproof.engine.features.levels import clamped_levels
-from burstproof.engine.features.tables import AreaTable, FeatureTables, ModulatorTable, can_train, feature_tables
+from burstproof.engine.features.tables import AreaTable, ModulatorTable, can_train, feature_tables
 from burstproof.network.model import Network, NeuronTable, SynapseTable
 from burstproof.network.schema import Parameters
 
@@ -18,35 +18,35 @@ Members = npt.NDArray[np.uint32] | slice
 
 
 class Extras(NamedTuple):
-    """Features of n neurons here, N in the network.
+    """Feature arrays of the n neurons held here; the network has N.
 
     Attributes
     ----------
     can_train, trains : bool (n,)
-        Neurons whose firings start a spike train, and those that have one.
+        Neurons whose firings start a spike train, and neurons in a train.
     held : float32 (n,)
-        Potentials of the trains.
+        Potentials that the trains carry.
     starts, ends, classes : int64 (G,)
-        Runs of neurons of one area class, those of class 0 left out.
+        Runs of consecutive neurons of one area class, without class 0.
     areas : AreaTable
     fired : bool (n,)
-        Room for the fired list of a burst, false between bursts.
+        Scratch: flags of the fired neurons; all false between bursts.
     rates, leaks : float32 (n,)
-        The homeostat's r and g.
+        Average rate r and leak g of the homeostat.
     base_thresholds, base_leaks, base_excitabilities, leaks_in_force : float32 (n,)
     driver_of : uint16 (N,)
     first_fired : int64 (D + 1,)
-        Room for the place in the fired list of the first firing of each driver area.
+        Scratch: index in the fired list of the first firing of each driver area.
     memory_fired, memory_potentials : bool, float32 (D + 1,)
-        Whether a memory neuron of the driver area with this number fires in the burst, and the first one's potential.
+        Whether a memory neuron of driver area d fires in the burst, and the potential of the first one, at d + 1.
     modulators : ModulatorTable
     signals : float32 (2, M)
-        Those in force in burst b are in row b mod 2; so with all factors.
+        Row b mod 2 holds those in force in burst b; likewise for all factors.
     area_factors : float32 (2, C, 3)
-        NaN before the first.
+        NaN before the first burst.
     transmission : float32 (2, R + 1)
     learning : float32 (2, P)
-        Reward and learning factor of each plastic pair.
+        Learning factor of each plastic pair, times its reward if it has rewards.
     """
 
     can_train: Array
@@ -75,7 +75,7 @@ class Extras(NamedTuple):
 
 
 def make_extras(network: Network, members: Members, used: bool) -> Extras:
-    """The arrays of the neurons ``members`` at the start; those of no neuron where nothing is ``used``."""
+    """The arrays of the neurons ``members`` at the start; empty ones if no feature is ``used``."""
     if not used:
         network, members = Network(NeuronTable.build(0), SynapseTable.build([], [])), slice(None)
     own, tables = clamped_levels(network), feature_tables(network)
@@ -83,42 +83,37 @@ def make_extras(network: Network, members: Members, used: bool) -> Extras:
     leaks = own.leak_coefficients[members]
     count = len(leaks)
     homeostatic = tables.areas.homeostatic[tables.classes[members]]
-    return Extras(
-        can_train(network)[members],
-        np.zeros(count, np.bool_),
-        np.zeros(count, np.float32),
-        starts,
-        ends,
-        classes,
-        tables.areas,
-        np.zeros(count, np.bool_),
-        np.zeros(count, np.float32),
-        np.where(homeostatic, np.clip(leaks, np.float32(0), np.float32(1)), np.float32(0)),
-        np.array(own.thresholds[members]),
-        np.array(leaks),
-        np.array(own.excitabilities[members]),
-        np.array(leaks),
-        tables.driver_of,
-        np.zeros(tables.modulators.driver_count + 1, np.int64),
-        np.zeros(tables.modulators.driver_count + 1, np.bool_),
-        np.zeros(tables.modulators.driver_count + 1, np.float32),
-        tables.modulators,
-        *_factors(tables, network),
-    )
-
-
-def _factors(tables: FeatureTables, network: Network) -> tuple[Array, Array, Array, Array]:
-    """Signals and factors before the first burst, in force in both rows until ``derive`` fills them."""
     modulators = tables.modulators
-    return (
-        np.zeros((2, len(modulators.magnitudes)), np.float32),
-        np.full((2, len(tables.areas.alphas), 3), np.nan, np.float32),
-        np.ones((2, len(network.features.rules) + 1), np.float32),
-        np.ones((2, len(modulators.rewarded)), np.float32),
+    drivers = modulators.driver_count + 1
+    return Extras(
+        can_train=can_train(network)[members],
+        trains=np.zeros(count, np.bool_),
+        held=np.zeros(count, np.float32),
+        starts=starts,
+        ends=ends,
+        classes=classes,
+        areas=tables.areas,
+        fired=np.zeros(count, np.bool_),
+        rates=np.zeros(count, np.float32),
+        leaks=np.where(homeostatic, np.clip(leaks, np.float32(0), np.float32(1)), np.float32(0)),
+        base_thresholds=np.array(own.thresholds[members]),
+        base_leaks=np.array(leaks),
+        base_excitabilities=np.array(own.excitabilities[members]),
+        leaks_in_force=np.array(leaks),
+        driver_of=tables.driver_of,
+        first_fired=np.zeros(drivers, np.int64),
+        memory_fired=np.zeros(drivers, np.bool_),
+        memory_potentials=np.zeros(drivers, np.float32),
+        modulators=modulators,
+        signals=np.zeros((2, len(modulators.magnitudes)), np.float32),
+        area_factors=np.full((2, len(tables.areas.alphas), 3), np.nan, np.float32),
+        transmission=np.ones((2, len(network.features.rules) + 1), np.float32),
+        learning=np.ones((2, len(modulators.rewarded)), np.float32),
     )
 
 
 def _segments(classes: npt.NDArray[np.uint16]) -> tuple[Array, Array, Array]:
+    """Starts, ends and class of each run of equal ``classes``, without class 0."""
     cuts = np.flatnonzero(np.diff(classes)) + 1
     starts = np.concatenate([np.zeros(min(len(classes), 1), np.int64), cuts]).astype(np.int64)
     ends = np.append(cuts, len(classes)).astype(np.int64)[: len(starts)]
@@ -129,21 +124,21 @@ def _segments(classes: npt.NDArray[np.uint16]) -> tuple[Array, Array, Array]:
 def state_of(extras: Extras, parameters: Parameters, burst_count: int, since_load: int, psps: Array) -> FeatureState:
     """The features' part of the state after burst ``burst_count``; copies."""
     return FeatureState(
-        parameters.thresholds.copy(),
-        extras.leaks_in_force.copy(),
-        parameters.excitabilities.copy(),
-        extras.rates.copy(),
-        extras.leaks.copy(),
-        extras.trains.copy(),
-        np.where(extras.trains, extras.held, np.float32(0)),
-        extras.signals[(burst_count + 1) & 1].copy(),
-        since_load,
-        psps,
+        thresholds=parameters.thresholds.copy(),
+        leak_coefficients=extras.leaks_in_force.copy(),
+        excitabilities=parameters.excitabilities.copy(),
+        firing_rates=extras.rates.copy(),
+        homeostat_leaks=extras.leaks.copy(),
+        trains=extras.trains.copy(),
+        held_potentials=np.where(extras.trains, extras.held, np.float32(0)),
+        signals=extras.signals[(burst_count + 1) & 1].copy(),
+        bursts_since_load=since_load,
+        postsynaptic_potentials=psps,
     )
 
 
 def take_state(extras: Extras, parameters: Parameters, members: Members, state: FeatureState) -> None:
-    """Take over the part of ``state`` that belongs to ``members``; factors follow from the signals (``derive``)."""
+    """Restore the part of ``state`` of the neurons ``members``; ``derive`` computes the factors from the signals."""
     if len(extras.leaks_in_force):
         parameters.thresholds[:] = state.thresholds[members]
         parameters.excitabilities[:] = state.excitabilities[members]

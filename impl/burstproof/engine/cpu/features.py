@@ -1,4 +1,4 @@
-"""Kernels of the numba CPU engine for FEATURES sections 1 to 3: trains, signals and factors, parameters that change."""
+"""CPU kernels for FEATURES sections 1 to 3: spike trains, signals and factors, and the parameters they change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from burstproof.network.schema import Parameters
 
 
 class FeatureParts(NamedTuple):
-    """Kernels that other kernels are made of; ``derive`` is called from Python, too."""
+    """Kernels called by other kernels; ``derive`` is also called from Python."""
 
     join_trains: Compiled
     advance_trains: Compiled
@@ -28,7 +28,7 @@ class FeatureParts(NamedTuple):
 
 
 def make_feature_parts(key: KernelKey) -> FeatureParts:
-    """The parts for ``key``."""
+    """The kernels for ``key``."""
     derive = _make_derive(inner_compiler)
     return FeatureParts(
         _make_join_trains(),
@@ -42,10 +42,10 @@ def make_feature_parts(key: KernelKey) -> FeatureParts:
 def _make_join_trains() -> Compiled:
     @inner_compiler
     def join_trains(count: int, ids: Ids, potentials: Floats, last: Ids, x: Extras, neurons: Neurons) -> int:
-        """Merge the continuations of spike trains into the first ``count`` fired ids; return the new count.
+        """Merge the firings that spike trains force into the first ``count`` fired ids; return the new count.
 
-        A neuron in a train fired in the last burst, so it is among ``last``. It cannot have fired by itself, since
-        it is refractory.
+        A neuron in a train fired in the last burst, so it is among ``last``. It is refractory, so it is not yet in
+        the list.
         """
         joining = 0
         for neuron in last:
@@ -72,7 +72,7 @@ def _make_advance_trains() -> Compiled:
 
     @inner_compiler
     def advance_trains(ids: Ids, potentials: Floats, x: Extras, p: Parameters, n: Neurons) -> None:
-        """Section 3 for the neurons that fired; a train that goes on keeps what the countdown has taken from rc."""
+        """Section 3: start, continue or end the trains of the neurons that fired; sets their counts and countdowns."""
         for j in range(len(ids)):
             i = ids[j]
             if not x.can_train[i]:
@@ -101,7 +101,7 @@ def _make_read_signals(derive: Compiled) -> Compiled:
 
     @inner_compiler
     def read_signals(burst: int, ids: Ids, potentials: Floats, x: Extras) -> None:
-        """Section 2.1: what fired in ``burst`` (ids in the whole network, any order) decides the next signals."""
+        """Section 2.1: the next signals, from what fired in ``burst`` (ids in the whole network, in any order)."""
         following, m = (burst + 1) & 1, x.modulators
         first = x.first_fired
         first[:] = -1
@@ -127,6 +127,7 @@ def _make_derive(compile_with: Compiler) -> Compiled:
 
     @inner_compiler
     def product(signals: Floats, lists: Lists, at: int) -> np.float32:
+        """Product of 1 + signal over list ``at``."""
         factor = one
         for j in range(lists.starts[at], lists.starts[at + 1]):
             share = one + signals[lists.items[j]]
@@ -135,7 +136,7 @@ def _make_derive(compile_with: Compiler) -> Compiled:
 
     @compile_with
     def derive(row: int, x: Extras) -> None:
-        """Factors of row ``row`` from its signals: of areas (2.2), of rules (2.3), of plastic pairs (4)."""
+        """Compute the factors of ``row`` from its signals: of areas (2.2), rules (2.3) and plastic pairs (4)."""
         signals, m = x.signals[row], x.modulators
         for c in range(x.area_factors.shape[1]):
             for kind in range(3):
@@ -165,12 +166,12 @@ def _make_homeostat() -> Compiled:
 
     @inner_compiler
     def homeostat(burst: int, c: int, first: int, end: int, x: Extras) -> bool:
-        """Section 1 for a run of neurons; returns whether their g is updated in this burst."""
+        """Section 1 for neurons ``first`` ... ``end - 1`` of area class ``c``; returns whether their g was updated."""
         areas = x.areas
-        keep, alpha = areas.keeps[c], areas.alphas[c]
+        decay, alpha = areas.keeps[c], areas.alphas[c]
         target, gain, least, most = areas.targets[c], areas.gains[c], areas.leak_mins[c], areas.leak_maxs[c]
         for i in range(first, end):
-            old, new = keep * x.rates[i], alpha * (one if x.fired[i] else zero)
+            old, new = decay * x.rates[i], alpha * (one if x.fired[i] else zero)
             x.rates[i] = old + new
         if burst % areas.update_every[c] != 0:
             return False
@@ -189,7 +190,7 @@ def _make_adapt(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def scale(burst: int, c: int, first: int, end: int, updated: bool, x: Extras, p: Parameters) -> None:
-        """Section 2.2 for a run of neurons; a parameter whose factor and base stay is not written again."""
+        """Section 2.2 for neurons ``first`` ... ``end - 1`` of class ``c``; writes only what has changed."""
         before, after = x.area_factors[burst & 1, c], x.area_factors[(burst + 1) & 1, c]
         subscribes, homeostatic = x.areas.subscribes[c], homeostats and x.areas.homeostatic[c]
         if subscribes[THRESHOLD] and before[THRESHOLD] != after[THRESHOLD]:
@@ -209,7 +210,7 @@ def _make_adapt(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def adapt(burst: int, ids: Ids, x: Extras, p: Parameters, lo: int, hi: int) -> None:
-        """Parameters of neurons lo ... hi - 1 in the next burst; ``ids`` are those of them that fired."""
+        """Update the parameters of neurons lo ... hi - 1 for the next burst; ``ids`` are those that fired."""
         if homeostats:
             for neuron in ids:
                 x.fired[neuron] = True

@@ -1,4 +1,4 @@
-"""Networks in which neurons or synapses appear, on the numba CPU engine: its memory beside the machine of the host."""
+"""The CPU engine over networks in which neurons or synapses appear: its memory and the host's memory machine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from burstproof.network.model import Network
 
 
 class Growing(Growth):
-    """Memory of an engine with room for twins, and the machine that says what appears.
+    """The memory of a CPU engine with room for twins, and the machine that decides what appears.
 
     Attributes
     ----------
     memory : CpuMemory
-        Another one after the room for twins has run out.
+        Replaced when the room for twins runs out.
     """
 
     def __init__(self, network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int) -> None:
@@ -34,13 +34,13 @@ class Growing(Growth):
         super().__init__(network, fixed_point)
 
     def _hold(self) -> None:
-        held = self._with_room()
-        self.memory = CpuMemory(held, self._options, self._fixed_point, threads=self._threads)
+        roomy = self._with_room()
+        self.memory = CpuMemory(roomy, self._options, self._fixed_point, threads=self._threads)
         self._silence = self.memory.plan([None])
         first, parameters = self._network.neuron_count, self.memory.parameters
         self.memory.neurons.unclamped[first:] = True
         for name in ("thresholds", "threshold_limits"):
-            getattr(parameters, name)[first:] = getattr(held.neurons, name)[first:]
+            getattr(parameters, name)[first:] = getattr(roomy.neurons, name)[first:]
         self._templates = {
             area: {name: getattr(parameters, name)[first + at].copy() for name in parameters._fields}
             for at, area in enumerate(self._homes)
@@ -51,7 +51,7 @@ class Growing(Growth):
     # A burst ---------------------------------------------------------------------------------------------------
 
     def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[StimulusTable, Begun]:
-        """The stimulus of burst ``number`` with all that memories put into it."""
+        """The stimulus of burst ``number`` with what memories add, and what they fired."""
         begun = self._machine.begin(number)
         if self._drivers:
             self._note_drivers(begun)
@@ -65,7 +65,7 @@ class Growing(Growth):
             extras.memory_fired[driver + 1], extras.memory_potentials[driver + 1] = True, potential
 
     def end(self, number: int, early: npt.NDArray[np.uint32]) -> None:
-        """Take in what fired in burst ``number``."""
+        """Let the machine see what fired in burst ``number``."""
         signals = self.memory.extras.signals
         in_force, following = signals[number & 1], signals[(number + 1) & 1]
         ids, potentials = self.memory.fired
@@ -100,10 +100,10 @@ class Growing(Growth):
         self.memory.restore(self._wider(state))
 
 
-def hold(
+def make_memory(
     network: Network, options: EngineOptions, fixed_point: FixedPoint, threads: int
 ) -> tuple[CpuMemory, Growing | None]:
-    """The memory of an engine over ``network``, and what keeps it if neurons or synapses can appear."""
+    """The memory of an engine over ``network``, and its owner ``Growing`` if neurons or synapses can appear."""
     if not synapses_appear(network.features):
         return CpuMemory(network, options, fixed_point, threads=threads), None
     growing = Growing(network, options, fixed_point, threads)

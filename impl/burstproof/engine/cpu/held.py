@@ -1,7 +1,7 @@
-"""Arguments of kernels that compiled code keeps unpacked, so that a call passes their address.
+"""Kernel arguments that are unpacked once; a call then passes their address only.
 
-numba unpacks every array of the arguments at every call. A model has some sixty: that took as long as a burst of a
-small network, and a second of each kernel's compilation.
+numba unpacks every array argument at every call. A model has some sixty: that took as long as a burst of a small
+network, and one second of the compilation of each kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from burstproof.engine.compiler import compiler
 from burstproof.engine.disk import keep_on_disk
 
 _MOST_WORDS = 16
-"""Words of 8 bytes that an array or a number takes unpacked: an array 5, and 2 for each of at most 5 dimensions."""
+"""Most words of 8 bytes for one unpacked value: an array takes 5, and 2 for each of at most 5 dimensions."""
 
 
 class _HeldType(types.Type):
@@ -34,7 +34,7 @@ register_model(_HeldType)(models.OpaqueModel)
 
 
 class Held:
-    """A named tuple, or a tuple of them, with the address of its unpacked form; its arrays stay alive and in place."""
+    """A named tuple, or a tuple of them, in unpacked form at ``address``; it keeps the arrays alive and in place."""
 
     def __init__(self, content: tuple[Any, ...]) -> None:
         self.content = content
@@ -44,7 +44,7 @@ class Held:
         _store(content, self._room)
 
     def __reduce__(self) -> tuple[type[Held], tuple[Any]]:
-        """A copy has an address of its own, of the copied arrays."""
+        """A copy is unpacked anew, from the copied arrays."""
         return Held, (self.content,)
 
 

@@ -1,4 +1,4 @@
-"""Operations that numba has no name for: a prefetch, a choice without a branch, scratch memory, and a way to wait."""
+"""Operations that numba lacks: prefetch, branch-free select, scratch memory on the stack, and yielding the core."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ yield_core = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typing_context: Context, array: types.Array, index: types.Type) -> Intrinsic:
-    """``prefetch(array, index)``: fetch the cache line of ``array[index]``; an index outside does no harm."""
+    """``prefetch(array, index)``: prefetch the cache line of ``array[index]``; any index is allowed."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -40,10 +40,9 @@ def prefetch(typing_context: Context, array: types.Array, index: types.Type) -> 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def choose(typing_context: Context, condition: types.Type, chosen: types.Type, other: types.Type) -> Intrinsic:
-    """``choose(condition, chosen, other)``: one of two values of one type; both are computed and nothing branches.
+    """``choose(condition, chosen, other)``: select one of two values of one type, without a branch.
 
-    The compiler turns loops of these into vector instructions, which it cannot do once ``a if condition else b`` has
-    become a branch.
+    The compiler vectorises loops of these. It cannot once ``a if condition else b`` has become a branch.
     """
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
@@ -56,8 +55,8 @@ def choose(typing_context: Context, condition: types.Type, chosen: types.Type, o
 def on_stack(typing_context: Context, count: types.IntegerLiteral, dtype: types.DType) -> Intrinsic:
     """``on_stack(count, dtype)``: an array of undefined content that lives until its function returns.
 
-    No references to it are counted, so a function that needs scratch memory can be compiled without counting. Where it
-    takes a page or more, it begins with one (``lines.py``).
+    It is not reference-counted, so functions with scratch memory can be compiled without reference counting. An array
+    of a page or more is aligned to a page (``lines.py``).
     """
     kind = types.Array(dtype.dtype, 1, "C")
 

@@ -1,9 +1,9 @@
-"""Kernels of the numba CPU engine that Python calls, compiled for what a network uses.
+"""CPU kernels that Python calls, compiled for what a network uses.
 
-``run_batch`` runs whole bursts on one core; if there are several threads or queues, each thread runs
-``share``. ``put_ahead`` and ``settle`` move contributions under way into the ring before a state is read. A shard does
-a burst in two halves with an exchange between them: ``fire`` for its own neurons, then ``receive`` for what fired in
-all shards. There neurons have places in the shard, sources their ids in the whole network.
+``run_batch`` runs whole bursts on one core. With several threads, or with queues, each thread runs ``run_thread``.
+``flush_lists`` and ``flush_queues`` move contributions under way into the ring before a state is read. A shard runs a
+burst in two halves: ``fire`` for its own neurons, then, after the exchange, ``receive`` for what fired in all shards.
+Within a shard neurons are numbered locally; sources keep their ids in the whole network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burstproof.engine.cpu.held import Held, content_of
 from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.parts import Parts, make_parts
 from burstproof.engine.cpu.recall import RecallParts, make_recall
-from burstproof.engine.cpu.share import make_settle, make_share
+from burstproof.engine.cpu.share import make_flush_queues, make_run_thread
 from burstproof.engine.cpu.synapses import make_propagate
 from burstproof.engine.disk import keep_on_disk
 from burstproof.engine.profile import BATCH_PATH_CANDIDATES
@@ -25,12 +25,12 @@ from burstproof.engine.rules import Compiled
 
 
 class Kernels(NamedTuple):
-    """Compiled kernels; the signatures are those of the functions that they come from."""
+    """Compiled kernels; for the signatures see the functions of the same names."""
 
     run_batch: Compiled
-    put_ahead: Compiled
-    share: Compiled
-    settle: Compiled
+    flush_lists: Compiled
+    run_thread: Compiled
+    flush_queues: Compiled
     fire: Compiled
     receive: Compiled
     derive: Compiled
@@ -42,13 +42,13 @@ def kernels_for(key: KernelKey) -> Kernels:
     with names_of(key):
         parts, propagate, recall = make_parts(key), make_propagate(key), make_recall(key)
         kernels = Kernels(
-            _make_run_batch(key, parts, propagate, recall),
-            recall.put_ahead,
-            make_share(key, parts, recall),
-            make_settle(key),
-            _make_fire(key, parts),
-            _make_receive(key, parts, propagate),
-            parts.derive,
+            run_batch=_make_run_batch(key, parts, propagate, recall),
+            flush_lists=recall.flush_lists,
+            run_thread=make_run_thread(key, parts, recall),
+            flush_queues=make_flush_queues(key),
+            fire=_make_fire(key, parts),
+            receive=_make_receive(key, parts, propagate),
+            derive=parts.derive,
         )
     for kernel in kernels:
         keep_on_disk(kernel, key)
@@ -56,16 +56,12 @@ def kernels_for(key: KernelKey) -> Kernels:
 
 
 def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: RecallParts) -> Compiled:
-    begin, waiting, dense, finish, learn = parts.begin, parts.waiting, parts.dense, parts.finish, parts.learn
+    begin, count_candidates, dynamics = parts.begin, parts.count_candidates, parts.dynamics
+    finish, learn, read_signals, adapt = parts.finish, parts.learn, parts.read_signals, parts.adapt
+    join_trains, advance_trains = parts.join_trains, parts.advance_trains
     emulate, plastic, learn_first = key.features.emulate_batch_path, key.plastic, key.learns_first
-    join_trains, advance_trains, read_signals, adapt = (
-        parts.join_trains,
-        parts.advance_trains,
-        parts.read_signals,
-        parts.adapt,
-    )
     trains, modulators, adapts = key.extras.trains, key.extras.modulators, key.extras.adapts
-    recalled, collect, note = key.recalled, recall.collect, recall.note
+    recalled, collect, keep_list = key.recalled, recall.collect, recall.keep_list
 
     @compiler
     def run_batch(
@@ -79,10 +75,10 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
         ends: Counters,
         candidates: Counters,
     ) -> int:
-        """Run up to ``bursts`` bursts from number ``burst`` on, while the output has room for N more firings.
+        """Run up to ``bursts`` bursts from number ``burst`` on, as long as the output has room for N more firings.
 
-        ``held`` has a ``Model``, ``last`` is the fired list of the burst before; the others are an ``Output``. Returns
-        the number done.
+        ``held`` contains a ``Model``; ``last`` is the fired list of the burst before; ``ids``, ``potentials``, ``ends``
+        and ``candidates`` are those of ``Output``. Returns the number of bursts done.
         """
         model = content_of(held)
         ring, plan, static, computed, rules = model.ring, model.plan, model.static, model.computed, model.plastic
@@ -101,8 +97,8 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
             begin(k, sums, plan, parameters, neurons, last, s, 0, s.neurons)
             batch = False
             if emulate and s.emulate_batch:
-                batch = waiting(sums) >= BATCH_PATH_CANDIDATES
-            count, candidates[k] = dense(
+                batch = count_candidates(sums) >= BATCH_PATH_CANDIDATES
+            count, candidates[k] = dynamics(
                 0, s.neurons, number, batch, sums, parameters, neurons, s.unit, fired, fired_potentials
             )
             if trains:
@@ -114,7 +110,7 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
             if plastic and learn_first:
                 learn(number, rules, computed, neurons, s, counters, 0, 1)
             if recalled:
-                note(0, number, last, model.recall, counters)
+                keep_list(0, number, last, model.recall, counters)
             else:
                 propagate(number, last, fired_potentials[:count], ring, static, computed, s, counters)
             if plastic and not learn_first:
@@ -131,22 +127,22 @@ def _make_run_batch(key: KernelKey, parts: Parts, propagate: Compiled, recall: R
 
 
 def _make_fire(key: KernelKey, parts: Parts) -> Compiled:
-    begin, dense, finish = parts.begin, parts.dense, parts.finish
+    begin, dynamics, finish = parts.begin, parts.dynamics, parts.finish
     join_trains, advance_trains, trains = parts.join_trains, parts.advance_trains, key.extras.trains
 
     @compiler
     def fire(held: Held, number: int, batch: bool, last: Ids, ids: Ids, potentials: Floats) -> tuple[int, int]:
-        """Dynamics of the shard in burst ``number``: places of the neurons that fired or were forced to, ascending.
+        """Dynamics of the shard in burst ``number``; writes its firings, forced ones too, by ascending local number.
 
-        ``batch`` says that the batch path is emulated; ``last`` are the places that fired in the burst before. Returns
-        the number of firings in ``ids`` and ``potentials``, and the number of candidates.
+        ``batch``: whether the batch path is emulated. ``last``: local numbers of what fired in the burst before.
+        Returns the number of firings in ``ids`` and ``potentials``, and the number of candidates.
         """
         model = content_of(held)
         ring, plan, parameters, neurons, s = model.ring, model.plan, model.parameters, model.neurons, model.scalars
         base = (number % s.slots) * s.neurons
         sums = ring[base : base + s.neurons]
         begin(0, sums, plan, parameters, neurons, last, s, 0, s.neurons)
-        count, candidates = dense(0, s.neurons, number, batch, sums, parameters, neurons, s.unit, ids, potentials)
+        count, candidates = dynamics(0, s.neurons, number, batch, sums, parameters, neurons, s.unit, ids, potentials)
         if trains:
             count = join_trains(count, ids, potentials, last, model.extras, neurons)
         count = finish(number, 0, count, ids, potentials, plan, neurons, s, 0, s.neurons)
@@ -163,9 +159,10 @@ def _make_receive(key: KernelKey, parts: Parts, propagate: Compiled) -> Compiled
 
     @compiler
     def receive(held: Held, number: int, ids: Ids, potentials: Floats, own: Ids, counters: Counters) -> None:
-        """What fired anywhere in burst ``number`` reaches the shard: ids in the whole network, in any order.
+        """Propagation, plasticity and signals of burst ``number`` in the shard.
 
-        ``held`` has a ``Model``; ``own`` are the places of what fired in the shard.
+        ``ids``: what fired in all shards, ids in the whole network, in any order. ``held`` contains a ``Model``.
+        ``own``: local numbers of what fired in this shard.
         """
         model = content_of(held)
         neurons, computed, s = model.neurons, model.computed, model.scalars

@@ -1,4 +1,4 @@
-"""What the kernels of the numba CPU engine are compiled for."""
+"""The key of the CPU kernels: everything that they are compiled for."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from burstproof.engine.features.key import NO_KEY, ExtrasKey
 from burstproof.engine.rules import Features
 
 CLAMPED, HISTORY = 0, 1
-"""Places in the ``counters`` array (2,) int64: the sticky flag, and the number of past bursts that are known."""
+"""Indices of ``counters``, int64 (2,): the sticky clamp flag, and the number of past bursts with known firings."""
 
 
 @dataclass(frozen=True)
 class KernelKey:
-    """What the kernels are compiled for.
+    """Everything that the kernels are compiled for.
 
     Attributes
     ----------
@@ -30,11 +30,11 @@ class KernelKey:
     restart_fired : bool
         Only the non-accumulating neurons of the last fired list restart (feagi-beta, large networks).
     shard : bool
-        The neurons are those of a shard: they have ids beside their places.
+        The neurons are those of a shard: they have local numbers and ids.
     extras : ExtrasKey
         Features of FEATURES.md.
     recalled : bool
-        Fired lists are kept, and rows read as they arrive (``recall.py``).
+        Contributions are recalled from past fired lists (``recall.py``).
     """
 
     features: Features
@@ -51,11 +51,11 @@ class KernelKey:
 
     @property
     def learns_first(self) -> bool:
-        """Whether plasticity comes before propagation: so in feagi-beta, whose propagation is the next burst's."""
+        """Whether plasticity precedes propagation: in feagi-beta, where propagation belongs to the next burst."""
         return self.plastic_all_window
 
     def general(self) -> KernelKey:
-        """The key of kernels that serve every network under the same profile: everything is compiled in."""
+        """The key of the general kernels, which serve all networks under the same profile: nothing is compiled away."""
         return dataclasses.replace(
             self,
             features=self.features.general(),

@@ -1,8 +1,8 @@
-"""Where arrays begin in memory: parts of threads at cache lines of their own, sums and potentials half a page apart.
+"""Alignment of arrays: what threads write on separate cache lines, sums and potentials half a page apart.
 
-Where two threads write to one cache line, every write takes it from the other, and several threads are slower than one.
-Where the address of a load agrees in its last 12 bits with that of a store shortly before, the processor takes the one
-for the other and waits (4K aliasing): the dynamics of a burst then take up to twice as long.
+If two threads write to one cache line, each write takes the line from the other thread (false sharing), and several
+threads are slower than one. If a load agrees in the last 12 bits of its address with a store shortly before, the
+processor assumes that it depends on the store (4K aliasing); the dynamics of a burst then take up to twice as long.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ LINE = 8
 
 PAGE = 4096
 SUMS, OTHERS, POTENTIALS = 0, PAGE // 4, PAGE // 2
-"""Offsets in a page of sums and scratch memory, of other columns of neurons, and of potentials."""
+"""Offsets in a page: of sums and scratch memory, of the other neuron columns, and of potentials."""
 
 
 def lines(*shape: int) -> npt.NDArray[np.int64]:
-    """Zeros (..., N), int64, that begin a cache line; N is the last length rounded up to a multiple of ``LINE``."""
+    """Zeros, int64, aligned to a cache line; the last length of ``shape`` is rounded up to a multiple of ``LINE``."""
     whole = *shape[:-1], -(-shape[-1] // LINE) * LINE
     return zeros_at(0, int(np.prod(whole)), np.int64).reshape(whole)
 
 
 def zeros_at(offset: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Zeros (count,) that begin ``offset`` bytes behind the beginning of a page."""
+    """Zeros (count,), ``offset`` bytes after a page boundary."""
     size = count * np.dtype(dtype).itemsize
     raw = np.zeros(size + PAGE, np.uint8)
     first = (offset - raw.ctypes.data) % PAGE
@@ -35,7 +35,7 @@ def zeros_at(offset: int, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 
 def copy_at(offset: int, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy of ``array``, (N,), that begins ``offset`` bytes behind the beginning of a page."""
+    """A copy of ``array``, (N,), ``offset`` bytes after a page boundary."""
     copy = zeros_at(offset, len(array), array.dtype)
     copy[:] = array
     return copy

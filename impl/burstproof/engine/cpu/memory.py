@@ -1,11 +1,11 @@
-"""What the numba CPU engine holds in memory of a network or of one shard, and its exchange with the canonical state."""
+"""The arrays of the CPU engine for a network or one shard, and their conversion from and to the canonical state."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,46 +50,55 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 SPECIALISED_NEURONS, _SPECIALISED_SYNAPSES = 1 << 16, 1 << 23
-"""Sizes from which kernels are compiled for the network at once: there the seconds that it takes are won back within
+"""Sizes from which kernels are compiled for the network at once: the seconds that this takes are saved again within
 some 25 000 bursts. Bursts on the general kernels take 1.1 to 2.3 times as long."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 Members = npt.NDArray[np.uint32]
-Pack = Callable[[Floats | None], tuple[Layout, Members | slice, Rows | slice]]
-"""Packs a part of a network with its own weights or others (s,): the layout of n neurons and s synapses, the neurons'
-ids and the synapses' rows in the network's tables, ascending."""
+
+
+class Packed(NamedTuple):
+    """A network or a shard as an engine reads it: its layout, and ascending ids and rows in the network's tables."""
+
+    layout: Layout
+    members: Members | slice
+    rows: Rows | slice
+
+
+Pack = Callable[[Floats | None], Packed]
+"""Packs n neurons and s synapses with the network's weights (``None``) or with others (s,)."""
 
 
 class CpuMemory:
-    """Arrays of one engine, laid out for its kernels.
+    """The arrays of one engine, as its kernels take them.
 
     Parameters
     ----------
     network, options, fixed_point
         Of the whole network.
     pack_shard : callable, optional
-        Packs the shard that the memory is to hold instead of the whole network.
+        Packs a shard; without it the memory holds the whole network.
     threads : int
-        Threads that run the whole network; 0 for a shard, which keeps no fired lists.
+        Threads that run the whole network; 0 for a shard, which cannot recall.
 
     Attributes
     ----------
     layout : Layout
-        Its static rows are empty: ``static`` or ``recall`` has them.
+        Without static rows, which are in ``static`` or ``recall``.
     members, rows : array or slice
-        Ids of the neurons and rows of the synapses that are here.
+        Ids of the neurons and rows of the synapses that are held.
     general : bool
-        Whether the kernels are those that serve every network.
+        Whether the general kernels are used, which serve every network.
     kernels : Kernels
     ring, parameters, neurons, static, computed, plastic, scalars
         As in ``arrays.Model``.
     recall : Recall or None
-        What takes the place of ``static``, which then has no synapses.
+        The static synapses, if they are recalled; ``static`` then has none.
     counters : int64 (2,)
-        Sticky clamp flag and bursts of known history.
+        Sticky clamp flag, and number of bursts with known firings.
     fired : tuple of uint32 (F,) and float32 (F,)
-        The fired list of the last burst, places of neurons.
+        Fired list of the last burst: local numbers and potentials.
     """
 
     def __init__(
@@ -107,9 +116,9 @@ class CpuMemory:
         self._threads = 0 if self.general else threads
         used = extras_key(network)
         packed = self._pack(None)
-        self.extras = make_extras(network, packed[1], bool(used or network.features))
-        self.parameters = own_parameters(packed[0].neurons)
-        self._take_rows(*packed)
+        self.extras = make_extras(network, packed.members, bool(used or network.features))
+        self.parameters = own_parameters(packed.layout.neurons)
+        self._take_rows(packed)
         self._weights = network.synapses.weights[self.rows]
         self._eligibility = network.synapses.eligibility_traces[self.rows]
         self._psps = network.synapses.postsynaptic_potentials[self.rows]
@@ -130,49 +139,50 @@ class CpuMemory:
         self._model: Sequence[object] = [None] * len(Model._fields)
         self._held: Held
 
-    def _pack(self, weights: Floats | None) -> tuple[Layout, Members | slice, Rows | slice]:
-        """What ``Pack`` says, of the whole network where there is no shard."""
+    def _pack(self, weights: Floats | None) -> Packed:
+        """Pack the shard, or the whole network."""
         if self._pack_shard is not None:
             return self._pack_shard(weights)
         network = self._network
         if weights is not None:
             network = network.replace(synapses=dataclasses.replace(network.synapses, weights=weights))
         layout = build_layout(network, self._options, self._fixed_point, modelled=EVERYTHING)
-        return layout, slice(None), slice(None)
+        return Packed(layout, slice(None), slice(None))
 
-    def _take_rows(self, layout: Layout, members: Members | slice, rows: Rows | slice) -> None:
-        """Lay out the synapses of what was packed."""
-        self.members, self.rows = members, rows
+    def _take_rows(self, packed: Packed) -> None:
+        """Take over the synapses of ``packed``."""
+        layout, self.members, self.rows = packed
         self.static = static_of(layout, self.general)
         self.computed = computed_of(layout, self.general, self.extras)
         self.plastic = plastic_of(layout, self.extras)
         self.recall: Recall | None = None
         if self._threads:
             self.recall = recall_of(layout, self.static, self._fixed_point.dtype, self._threads)
-        nothing, clamping = without_synapses(self.static), layout.static.clamped_sources
+        empty = without_synapses(self.static)
         if self.recall is not None:
-            self.static = nothing
-        static = StaticRows(nothing.offsets, nothing.targets, nothing.contributions, None, clamping)
-        self.layout = dataclasses.replace(layout, neurons=self.parameters, static=static)
+            self.static = empty
+        clamped_sources = layout.static.clamped_sources
+        no_rows = StaticRows(empty.offsets, empty.targets, empty.contributions, None, clamped_sources)
+        self.layout = dataclasses.replace(layout, neurons=self.parameters, static=no_rows)
         computed = np.empty(0, np.int64) if layout.computed is None else layout.computed.rows
-        self.computed_places = computed if isinstance(rows, slice) else np.searchsorted(rows, computed)
+        self.computed_places = computed if isinstance(self.rows, slice) else np.searchsorted(self.rows, computed)
         self.plastic_places = self.computed_places[self.plastic.positions]
 
     def _initial_neurons(self, shard: bool) -> Neurons:
-        """State at the start; the history is that of all neurons, since plastic synapses come from anywhere."""
+        """The state at the start; the firing history covers all neurons, since plastic synapses come from anywhere."""
         table, members = self._network.neurons, self.members
         remembered = self._network.neuron_count if self.general or self.layout.plastic is not None else 0
         countdowns = running_countdowns(table.refractory_countdowns, table.valid_mask)
         return Neurons(
-            copy_at(POTENTIALS, self._stored(table.membrane_potentials[members])),
-            copy_at(OTHERS, countdowns[members]),
-            copy_at(OTHERS, table.consecutive_fire_counts[members]),
-            zeros_at(OTHERS, self.layout.neuron_count, np.bool_),
-            np.zeros(remembered, np.int64),
-            np.zeros(remembered, np.int64),
-            np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
-            np.zeros(self.layout.neuron_count if self._network.features.clamp_potentials else 0, np.bool_),
-            np.zeros(self.layout.neuron_count // ALIGNED + 1, np.bool_),
+            membrane_potentials=copy_at(POTENTIALS, self._stored(table.membrane_potentials[members])),
+            refractory_countdowns=copy_at(OTHERS, countdowns[members]),
+            consecutive_fire_counts=copy_at(OTHERS, table.consecutive_fire_counts[members]),
+            was_candidate=zeros_at(OTHERS, self.layout.neuron_count, np.bool_),
+            last_fired=np.zeros(remembered, np.int64),
+            fire_streak=np.zeros(remembered, np.int64),
+            ids=np.array(members, np.uint32) if shard else np.empty(0, np.uint32),
+            unclamped=np.zeros(self.layout.neuron_count if self._network.features.clamp_potentials else 0, np.bool_),
+            settled=np.zeros(self.layout.neuron_count // ALIGNED + 1, np.bool_),
         )
 
     def _stored(self, potentials: Floats) -> Floats:
@@ -181,7 +191,7 @@ class CpuMemory:
         return clamped(rounded) if self._network.features.clamp_potentials else rounded
 
     def _derive(self) -> None:
-        """Factors from the signals of the last burst; before the first, no parameter was written by them."""
+        """Compute the factors from the signals; before the first burst the area factors are NaN: none was applied."""
         if not self._key.extras:
             return
         for row in (0, 1):
@@ -195,64 +205,66 @@ class CpuMemory:
         large = self._network.neuron_count >= LARGE_NETWORK_NEURONS
         key = KernelKey(
             features,
-            layout.max_delay > 1,
-            layout.static.clamped_sources is not None,
-            layout.computed is not None,
-            layout.plastic is not None,
-            profile.round_mp_driven,
-            profile.plastic_all_window,
-            features.restarts and profile.restart_all and large,
-            shard,
-            extras,
-            self.recall is not None,
+            delayed=layout.max_delay > 1,
+            static_clamps=layout.static.clamped_sources is not None,
+            computed=layout.computed is not None,
+            plastic=layout.plastic is not None,
+            round_mp_driven=profile.round_mp_driven,
+            plastic_all_window=profile.plastic_all_window,
+            restart_fired=features.restarts and profile.restart_all and large,
+            shard=shard,
+            extras=extras,
+            recalled=self.recall is not None,
         )
         return key.general() if self.general else key
 
     @property
     def computes(self) -> bool:
-        """Whether kernels compute contributions."""
+        """Whether some contributions are computed when a source fires."""
         return self._key.computed
 
     @property
     def needs_queues(self) -> bool:
-        """Whether one thread needs queues, too: its ring does not fit the cache."""
+        """Whether even a single thread needs queues, because its ring does not fit the cache."""
         return self.recall is None and self.ring.nbytes > CACHED_BYTES
 
-    def put_ahead(self, burst_count: int) -> None:
-        """Move everything that is under way after burst ``burst_count`` into the ring."""
+    def flush_lists(self, burst_count: int) -> None:
+        """After burst ``burst_count``: move what the fired lists still have to deliver into the ring."""
         if self.recall is not None:
-            self.kernels.put_ahead(burst_count, self.recall, self.ring, self.scalars)
+            self.kernels.flush_lists(burst_count, self.recall, self.ring, self.scalars)
 
     @property
     def needs_last(self) -> bool:
-        """Whether a burst needs the fired list of the last one before its own."""
+        """Whether a burst reads the fired list of the one before."""
         return self._key.restart_fired or self._key.extras.trains
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All arrays by group and name."""
+        """All arrays, named ``group.name``."""
         rows = "static" if self.recall is None else "recall"
-        groups = ("parameters", "neurons", rows, "computed", "plastic")
-        held = {group: getattr(self, group)._asdict() for group in groups}
-        named = {f"{group}.{name}": value for group, values in held.items() for name, value in values.items()}
-        return {"ring": self.ring} | {name: value for name, value in named.items() if isinstance(value, np.ndarray)}
+        found = {"ring": self.ring}
+        for group in ("parameters", "neurons", rows, "computed", "plastic"):
+            for name, value in getattr(self, group)._asdict().items():
+                if isinstance(value, np.ndarray):
+                    found[f"{group}.{name}"] = value
+        return found
 
     def model(self, plan: StimulusTable) -> Model:
-        """The network as it is in memory now, with the stimulus of ``plan``."""
+        """The arrays as they are now, with the stimulus ``plan``."""
         return Model(
-            self.ring,
-            plan,
-            self.parameters,
-            self.neurons,
-            self.static,
-            self.computed,
-            self.plastic,
-            self.scalars,
-            self.extras if self._key.extras else (),
-            () if self.recall is None else self.recall,
+            ring=self.ring,
+            plan=plan,
+            parameters=self.parameters,
+            neurons=self.neurons,
+            static=self.static,
+            computed=self.computed,
+            plastic=self.plastic,
+            scalars=self.scalars,
+            extras=self.extras if self._key.extras else (),
+            recall=() if self.recall is None else self.recall,
         )
 
     def held(self, plan: StimulusTable) -> Held:
-        """The model with the stimulus of ``plan``, as the kernels take it."""
+        """The model with the stimulus ``plan``, for the kernels; unpacked anew only if an array was replaced."""
         if plan is not self._planned:
             if not fits(plan, self._room):
                 self._room = room_for(plan, self.ring.dtype)
@@ -264,26 +276,26 @@ class CpuMemory:
         return self._held
 
     def plan(self, stimuli: Sequence[PackedStimulus | None]) -> StimulusTable:
-        """The stimulus of consecutive bursts."""
+        """The stimuli of consecutive bursts as a table."""
         return stimulus_table(stimuli, self.ring.dtype)
 
     def keep_fired(self, ids: Members, potentials: Floats) -> None:
-        """Note the last fired list, which the next burst overwrites: copied if that burst reads it first."""
+        """Keep the last fired list, copied if the next burst reads it: that burst overwrites ``ids``."""
         self.fired = (ids.copy(), potentials.copy()) if self.needs_last else (ids, potentials)
 
     def note_power(self) -> None:
-        """Set the sticky flag if the power amount, which every burst adds, is clamped."""
+        """Set the sticky clamp flag if the power amount, which every burst adds, is clamped."""
         if self.layout.power_clamped and self._network.power_neuron is not None:
             self.counters[CLAMPED] = 1
 
     def note_clamped(self, stimuli: Sequence[PackedStimulus | None]) -> None:
-        """Set the sticky flag if an amount was clamped in ``stimuli``, those of bursts that were done."""
+        """Set the sticky clamp flag if an amount was clamped in ``stimuli``, of bursts that were done."""
         for stimulus in stimuli:
             if stimulus is not None and stimulus.clamped:
                 self.counters[CLAMPED] = 1
 
     def waiting(self, number: int, plan: StimulusTable) -> int:
-        """Candidates that burst ``number`` will have here, with the stimulus that ``plan`` has for it alone."""
+        """Candidates that burst ``number`` will have here; ``plan`` holds the stimulus of this burst only."""
         count = self.layout.neuron_count
         slot = slice(number % self.layout.max_delay * count, (number % self.layout.max_delay + 1) * count)
         candidates = self.ring[slot] != 0
@@ -297,7 +309,7 @@ class CpuMemory:
         self.kernels = kernels_for(self._key)
 
     def state(self, burst_count: int) -> EngineState:
-        """The canonical state after burst ``burst_count`` of the neurons and synapses that are here; copies."""
+        """The canonical state of the held neurons and synapses after burst ``burst_count``; copies."""
         table, members, neurons = self._network.neurons, self.members, self.neurons
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(burst_count)
         pending, candidates = decoded(self.ring.reshape(shape)[slots])
@@ -327,7 +339,7 @@ class CpuMemory:
         )
 
     def _feature_state(self, burst_count: int) -> FeatureState | None:
-        """The features' part of the state; copies."""
+        """The features' part of the state, ``None`` without features; copies."""
         if not self._network.features:
             return None
         psps = self._psps.copy()
@@ -336,7 +348,7 @@ class CpuMemory:
         return state_of(self.extras, self.parameters, burst_count, since_load, psps)
 
     def _slots(self, burst_count: int) -> Rows:
-        """Slot of each row of the canonical ``pending``."""
+        """Ring slot of each row of the canonical ``pending``."""
         return (burst_count + 1 + np.arange(self.layout.max_delay)) % self.layout.max_delay
 
     def _history(self, burst_count: int) -> tuple[Rows, npt.NDArray[np.uint16]]:
@@ -348,7 +360,7 @@ class CpuMemory:
         return last, np.where(last > 0, self.neurons.fire_streak[self.members], 0).astype(np.uint16)
 
     def restore(self, state: EngineState) -> None:
-        """Take over the part of ``state`` that is held here.
+        """Take over the part of ``state`` for the held neurons and synapses.
 
         Raises
         ------
@@ -389,10 +401,10 @@ class CpuMemory:
         shape, slots = (self.layout.max_delay, self.layout.neuron_count), self._slots(state.burst_count)
         self.ring.reshape(shape)[slots] = encoded(state.pending[:, members], arriving, self.ring.dtype)
         if self.recall is not None:
-            self.recall.ahead[:] = 1
+            self.recall.in_ring[:] = 1
 
     def _restore_weights(self, state: EngineState) -> None:
-        """Take over weights and eligibility; pack again if a constant contribution is another one now."""
+        """Take over weights and traces; pack again if the weight of a constant contribution has changed."""
         weights = state.weights[self.rows]
         static = np.ones(len(weights), np.bool_)
         static[self.computed_places] = False
@@ -406,9 +418,9 @@ class CpuMemory:
         self.plastic.eligibility[:] = self._eligibility[self.plastic_places]
 
     def _repack(self, weights: Floats) -> None:
-        layout, members, rows = self._pack(weights)
-        ids = None if isinstance(members, slice) else members
-        refuse_overflow(layout, self._network, self._options, self._fixed_point, ids)
-        self._take_rows(layout, members, rows)
-        clamps = self.general or layout.static.clamped_sources is not None
+        packed = self._pack(weights)
+        ids = None if isinstance(packed.members, slice) else packed.members
+        refuse_overflow(packed.layout, self._network, self._options, self._fixed_point, ids)
+        self._take_rows(packed)
+        clamps = self.general or packed.layout.static.clamped_sources is not None
         self._compile(static_clamps=clamps, recalled=self.recall is not None)

@@ -1,4 +1,4 @@
-"""Plasticity of the numba CPU engine with eligibility that decays, reward, learning factors and bounds (FEATURES 4)."""
+"""CPU kernel for plasticity with decaying eligibility, reward, learning factors and bounds (FEATURES section 4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from burstproof.engine.rules import Compiled
 
 
 def make_change_modes() -> Compiled:
-    """``change`` of ``synapses.make_learn``, for networks of which some plastic rule has more than steps."""
+    """``change`` for ``synapses.make_learn``, if a plastic rule has more than potentiation and depression steps."""
     rules_of_synapse = make_feature_rules(inner_compiler)
     eligibility_of, weight_of, zero = rules_of_synapse.eligibility, rules_of_synapse.weight, np.float32(0)
 

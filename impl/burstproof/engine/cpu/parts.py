@@ -1,4 +1,4 @@
-"""The parts of a burst, compiled for what a network uses; each works on a range of neurons."""
+"""The phases of a burst, compiled for what a network uses; each works on a range of neurons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from burstproof.engine.compiler import inner_compiler
 from burstproof.engine.cpu.arrays import Array, Floats, Ids, Neurons, Scalars, StimulusTable
-from burstproof.engine.cpu.dynamics import make_dense
+from burstproof.engine.cpu.dynamics import make_dynamics
 from burstproof.engine.cpu.features import make_feature_parts
 from burstproof.engine.cpu.key import KernelKey
 from burstproof.engine.cpu.regions import ALIGNED
@@ -17,11 +17,11 @@ from burstproof.network.schema import Parameters
 
 
 class Parts(NamedTuple):
-    """Kernels that other kernels are made of; the signatures are those of the functions they come from."""
+    """Kernels called by other kernels; for the signatures see the functions of the same names."""
 
     begin: Compiled
-    waiting: Compiled
-    dense: Compiled
+    count_candidates: Compiled
+    dynamics: Compiled
     finish: Compiled
     learn: Compiled
     remember: Compiled
@@ -33,12 +33,12 @@ class Parts(NamedTuple):
 
 
 def make_parts(key: KernelKey) -> Parts:
-    """The parts of a burst for ``key``, apart from propagation."""
+    """The phases of a burst for ``key``, apart from propagation."""
     remember = _make_remember()
     return Parts(
         _make_begin(key),
-        _make_waiting(),
-        make_dense(key),
+        _make_count_candidates(),
+        make_dynamics(key),
         _make_finish(key, remember),
         make_learn(key),
         remember,
@@ -61,9 +61,9 @@ def _make_begin(key: KernelKey) -> Compiled:
         lo: int,
         hi: int,
     ) -> None:
-        """Stimulus and power of neurons lo ... hi - 1 are added to the FCL; ``k`` is the burst's place in the plan.
+        """Add stimulus and power of neurons lo ... hi - 1 to the FCL; ``k`` is the index of the burst in the plan.
 
-        Countdowns and counts of forced neurons are kept in the plan, since they do not tick (``finish``).
+        Countdowns and counts of forced neurons are saved in the plan, because they do not tick (see ``finish``).
         """
         for j in range(plan.starts[k], plan.starts[k + 1]):
             if lo <= plan.ids[j] < hi:
@@ -82,25 +82,25 @@ def _make_begin(key: KernelKey) -> Compiled:
     return begin
 
 
-def _make_waiting() -> Compiled:
+def _make_count_candidates() -> Compiled:
     @inner_compiler
-    def waiting(sums: Array) -> int:
-        """How many of some neurons are candidates."""
+    def count_candidates(sums: Array) -> int:
+        """Number of ``sums`` in which something has arrived."""
         count = 0
-        for held in sums:
-            count += held != 0
+        for code in sums:
+            count += code != 0
         return count
 
-    return waiting
+    return count_candidates
 
 
 def _make_remember() -> Compiled:
     @inner_compiler
     def remember(burst: int, ids: Ids, neurons: Neurons, longest_window: int) -> None:
-        """Keep the history that plasticity needs of the neurons that fired."""
+        """Update the firing history that plasticity reads."""
         for neuron in ids:
-            going_on = neurons.last_fired[neuron] == burst - 1
-            streak = neurons.fire_streak[neuron] + 1 if going_on else 1
+            fired_before = neurons.last_fired[neuron] == burst - 1
+            streak = neurons.fire_streak[neuron] + 1 if fired_before else 1
             neurons.fire_streak[neuron] = min(streak, longest_window)
             neurons.last_fired[neuron] = burst
 
@@ -125,7 +125,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
     ) -> int:
         """Merge the forced firings of lo ... hi - 1 into the first ``count`` fired ids; return the new count.
 
-        What the burst did to a forced neuron that is refractory, or is to restart, is taken back.
+        Forced neurons that are refractory get back their countdown and count; none restarts in the next burst.
         """
         first = plan.forced_starts[k]
         while first < plan.forced_starts[k + 1] and plan.forced[first] < lo:
@@ -139,7 +139,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
             neurons.was_candidate[neuron] = False
             neurons.settled[neuron // ALIGNED] = False
             end += 1
-        forced, held = plan.forced[first:end], plan.forced_potentials[first:end]
+        forced, forced_potentials = plan.forced[first:end], plan.forced_potentials[first:end]
         extra = 0
         at = 0
         for neuron in forced:
@@ -155,7 +155,7 @@ def _make_finish(key: KernelKey, remember: Compiled) -> Compiled:
                 ids[write], potentials[write] = ids[read], potentials[read]
                 read -= 1
             else:
-                ids[write], potentials[write] = forced[take], held[take]
+                ids[write], potentials[write] = forced[take], forced_potentials[take]
                 take -= 1
             write -= 1
         count += extra

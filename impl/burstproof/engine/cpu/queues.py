@@ -1,12 +1,12 @@
-"""Contributions under way: a queue for each burst to come and each region of neurons, from each thread that sends.
+"""Queues of contributions under way: one per sending thread, burst to come and region of neurons.
 
-Each thread owns a range of neurons, cut into regions whose sums stay in a core's cache. A thread that sends appends a
-contribution to the queue of its region and of the burst in which it arrives. At that burst the owner adds up what all
-threads have put there. So sums are only written in cache and by their owner: nothing is added atomically, and a delay
-costs no more than the way through the queue.
+Each thread owns a range of neurons, divided into regions whose sums stay in a core's cache. A sender appends each
+contribution to the queue of the target's region and of the burst in which it arrives. In that burst the owner of the
+region adds up the queues of all senders. So sums are written in cache and by their owner only: no addition is atomic,
+and a delay costs no more than the queue itself.
 
-Queues have a fixed capacity. Once one is full, all are emptied into the ring (``arrays.Model``), whose slots are added
-to the queues' sums when their burst comes. A state that is saved has all in the ring, and one that is restored too.
+Queues have a fixed capacity. Once one is full, all are spilled into the ring (``arrays.Model``); a slot of the ring is
+added to the sums when its burst comes. States are saved and restored with everything under way in the ring.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ from burstproof.engine.cpu.regions import ALIGNED, cut
 from burstproof.engine.disk import keep_on_disk
 
 REGION_NEURONS = 1 << 16
-"""Most neurons of a region: their places fit 16 bits, and their sums a second-level cache of 1 MB."""
+"""Most neurons of a region: their numbers in it fit 16 bits, and their sums an L2 cache of 1 MB."""
 
 LEAST_CAPACITY = 64
-"""Contributions that a queue has room for at least; capacities are powers of two."""
+"""Least capacity of a queue in contributions; capacities are powers of two."""
 
 _SPARE = 4.0
+"""Room of a queue, in multiples of what a 1 % firing rate puts there."""
+
 _LEAST_BYTES = 1 << 22
+"""Bytes that all queues together may take where synapses are few."""
 
 
 class Queues(NamedTuple):
@@ -44,19 +47,20 @@ class Queues(NamedTuple):
     bounds, owned, regions, region_of
         As in ``Regions``.
     words : (T * Q * C,)
-        Fields ``target``, the place in the region, and ``contribution``, or its number in the ``palette`` if there is
-        one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at (t Q + s R + r) C.
+        Fields ``target``, the neuron's number in the region, and ``contribution``: the amount, or its index in the
+        ``palette`` if there is one. Queue s R + r of thread t, for the bursts of slot s and region r, starts at
+        (t Q + s R + r) C.
     palette : int64 (P,)
-        The different contributions of a network with few, none of which is computed; empty where words hold them.
+        The different contributions, if they are few and none is computed; empty if words hold the amounts.
     ends : int64 (T, a multiple of 8)
-        ``ends[t, q]``: end of queue q of thread t in ``words``. Only the first Q entries of a row are used; rows are
-        padded so that threads share no cache line.
+        ``ends[t, q]``: end of queue q of thread t in ``words``. Rows are padded, so that threads share no cache line;
+        the first Q entries are used.
     per_thread, capacity : int
         Q and C.
     sums : (N,)
-        FCL of the burst under way, see ``sums.py``.
-    ahead : int64 (D,)
-        Whether a slot of the ring may hold anything.
+        FCL of the current burst, see ``sums.py``.
+    in_ring : int64 (D,)
+        Whether a slot of the ring may hold contributions.
     """
 
     bounds: npt.NDArray[np.int64]
@@ -69,13 +73,13 @@ class Queues(NamedTuple):
     per_thread: int
     capacity: int
     sums: Array
-    ahead: npt.NDArray[np.int64]
+    in_ring: npt.NDArray[np.int64]
 
 
 def capacity_for(synapses: int, queues: int, slots: int, word_bytes: int) -> int:
-    """Room of each of ``queues`` queues over ``slots`` slots: for four times what a 1 % firing rate puts there.
+    """Capacity of each of ``queues`` queues over ``slots`` slots: four times what a 1 % firing rate puts there.
 
-    All together take at most as much memory as the ``synapses`` themselves, or a little where these are few.
+    All queues together take at most as many bytes as the ``synapses``, or ``_LEAST_BYTES`` if that is more.
     """
     expected = _SPARE * USUAL_RATE * synapses * slots / queues
     affordable = max(synapses * word_bytes, _LEAST_BYTES) / (queues * word_bytes)
@@ -91,34 +95,34 @@ def make_queues(
     slots: int,
     palette: Palette = NO_PALETTE,
 ) -> Queues:
-    """Empty queues onto the ranges that end at ``bounds``; without a palette ``contributions`` is the type of each.
+    """Empty queues onto the ranges that end at ``bounds``.
 
-    ``sums`` is the dtype of the sums.
+    ``contributions`` is the type of an amount in a word, if there is no ``palette``; ``sums`` is the type of the sums.
     """
     threads, neurons = len(bounds) - 1, int(bounds[-1])
-    cuts = cut(bounds, REGION_NEURONS)
-    per_thread = slots * (len(cuts.regions) - 1)
-    held = np.dtype(np.uint16) if len(palette.values) else contributions
-    word = np.dtype([("contribution", held), ("target", np.uint16)])
+    ranges = cut(bounds, REGION_NEURONS)
+    per_thread = slots * (len(ranges.regions) - 1)
+    amount = np.dtype(np.uint16) if len(palette.values) else contributions
+    word = np.dtype([("contribution", amount), ("target", np.uint16)])
     queues = threads * per_thread
     capacity = capacity_for(synapses, max(queues, 1), slots, word.itemsize)
     ends = lines(threads, per_thread)
     ends[:, :per_thread] = np.arange(queues).reshape(threads, per_thread) * capacity
     return Queues(
-        *cuts,
-        np.empty(queues * capacity, word),
-        palette.values,
-        ends,
-        per_thread,
-        capacity,
-        zeros_at(SUMS, neurons, sums),
-        np.ones(slots, np.int64),
+        *ranges,
+        words=np.empty(queues * capacity, word),
+        palette=palette.values,
+        ends=ends,
+        per_thread=per_thread,
+        capacity=capacity,
+        sums=zeros_at(SUMS, neurons, sums),
+        in_ring=np.ones(slots, np.int64),
     )
 
 
 @compiler
 def _pack(first: int, end: int, static: Static, queues: Queues, numbers: Array, words: Array, bins: Array) -> None:
-    """Words and queues of the synapses ``first`` ... ``end - 1``; slots are counted from the burst after the firing."""
+    """Pack synapses ``first`` ... ``end - 1`` into ``words`` and ``bins``; bin 0 is for the burst after the firing."""
     regions = len(queues.regions) - 1
     for j in range(first, end):
         target = static.targets[j]
@@ -136,17 +140,14 @@ keep_on_disk(_pack, "pack")
 
 
 def bin_type(queues: Queues, narrow: bool) -> np.dtype[Any]:
-    """Type of the numbers of ``queues``: the narrowest, each of which kernels are compiled for, or else uint32."""
+    """Type of queue numbers: the narrowest, for kernels compiled for the network, else uint32."""
     return np.min_scalar_type(queues.per_thread) if narrow else np.dtype(np.uint32)
 
 
 def pack_rows(
     static: Static, queues: Queues, pool: Executor, palette: Palette = NO_PALETTE, narrow: bool = True
 ) -> Rows:
-    """``static`` as words of ``queues``, which have this ``palette``, by the threads of ``pool``.
-
-    ``narrow`` is that of ``bin_type``.
-    """
+    """``static`` packed for ``queues`` with their ``palette``, by the threads of ``pool``; see ``bin_type``."""
     count, threads = len(static.targets), len(queues.bounds) - 1
     words = np.empty(count, queues.words.dtype)
     bins = np.empty(count, bin_type(queues, narrow))
@@ -156,7 +157,7 @@ def pack_rows(
 
 
 def _for_all(pool: Executor, work: Callable[[int], None], threads: int) -> None:
-    """``work`` of every thread; the first one alone, so that it is compiled once."""
+    """Call ``work`` for every thread; for the first one alone before, so that it is compiled once."""
     work(0)
     jobs = [pool.submit(work, thread) for thread in range(1, threads)]
     wait(jobs)

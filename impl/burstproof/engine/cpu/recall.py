@@ -1,11 +1,11 @@
-"""Propagation over sums that fit a core's cache: fired lists are kept, and rows are read as they arrive.
+"""Propagation by recall: the last D fired lists are kept, and a contribution is added in the burst in which it arrives.
 
-Neurons are cut into regions whose sums fit (``regions.py``). In each burst the thread that owns a region adds up what
-arrives there: of each of the last D fired lists, the synapses of one delay. So nothing waits in a queue, no thread
-writes what another one reads but fired lists, and all sums are those of one burst. A row is divided into parts, one for
-each region and delay. A synapse is a word: its target, and above that the place of its contribution in the palette.
+Neurons are divided into regions whose sums fit a core's cache (``regions.py``). In each burst the thread that owns a
+region reads, for each delay d, the fired list of d bursts ago, and adds the synapses with that delay onto its region.
+So nothing is queued, threads share nothing but fired lists, and there are sums for one burst only. A row is divided
+into columns, one per region and delay. A synapse is one word: the target in the low bits, the palette index above.
 
-A state that is saved has all that is under way in the ring (``arrays.Model``), and one that is restored too.
+States are saved and restored with everything under way in the ring (``arrays.Model``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from burstproof.engine.compiler import compiler, inner_compiler
 from burstproof.engine.cpu.arrays import Array, Counters, Ids, Recall, Scalars, Static
-from burstproof.engine.cpu.deliver import make_take_ring
+from burstproof.engine.cpu.deliver import make_drain_ring
 from burstproof.engine.cpu.intrinsics import on_stack, prefetch
 from burstproof.engine.cpu.key import CLAMPED, KernelKey
 from burstproof.engine.cpu.lines import LINE, SUMS, lines, zeros_at
@@ -30,79 +30,80 @@ from burstproof.engine.rules import Compiled
 from burstproof.engine.spans import on_spans
 
 CACHED_BYTES = 1 << 20
-"""Most bytes of sums that a thread adds to wherever they lie: they fit a second-level cache."""
+"""Most bytes of sums to which a thread adds in random order: they fit the L2 cache."""
 
 _WORD_BITS = 32
 _MOST_NARROW = (1 << 32) - 1
-"""Synapses that offsets of 32 bits count at most."""
+"""Most synapses for which 32-bit offsets suffice."""
 _MOST_COLUMNS, _COLUMNS = 1023, 1024
-"""Parts that a row is divided into at most, and room for their ends."""
+"""Most columns of a row, and room for their ends."""
 _FEWEST_PART, _FEWEST_OF_REGION = 3, 6
-"""Synapses of a part of a row, in the mean, from which on lists are faster than queues: with one region, or several."""
+"""Mean synapses per column from which recall is faster than queues: with one region, and with several."""
 _AHEAD = 16
-"""Turns ahead that what a source delivers is asked for, and where it begins twice as many."""
+"""Prefetch distance in sources: for the synapses of a row; for its offsets it is twice as long."""
 
 
 class RecallParts(NamedTuple):
-    """Kernels over fired lists; the signatures are those of the functions that they come from."""
+    """Kernels over fired lists; for the signatures see the functions of the same names."""
 
     collect: Compiled
-    note: Compiled
-    put_ahead: Compiled
+    keep_list: Compiled
+    flush_lists: Compiled
 
 
 def recall_of(layout: Layout, static: Static, sums: np.dtype[Any], threads: int) -> Recall | None:
-    """The rows ``static`` of ``layout`` as words for ``threads`` threads, with room for fired lists.
+    """The rows ``static`` of ``layout`` packed for ``threads`` threads, with room for fired lists.
 
-    ``None`` where rows cannot be recalled: some are computed, there are none, parts are too short, or contributions too
-    many.
+    ``None`` if recall is not possible: a contribution is computed, there are no synapses, columns are too short, or
+    there are too many different contributions.
     """
     neurons, slots, synapses = layout.neuron_count, layout.max_delay, len(static.targets)
     if layout.computed is not None or layout.plastic is not None or not synapses:
         return None
-    most, sources = max(CACHED_BYTES // sums.itemsize // ALIGNED, 1) * ALIGNED, len(static.offsets) - 1
-    if not _pays(-(-neurons // most), slots, synapses / sources):
+    sources = len(static.offsets) - 1
+    region_neurons = max(CACHED_BYTES // sums.itemsize // ALIGNED, 1) * ALIGNED
+    if not _pays(-(-neurons // region_neurons), slots, synapses / sources):
         return None
-    cuts = cut(balanced_bounds(static.targets, neurons, threads), most)
-    regions = len(cuts.regions) - 1
+    ranges = cut(balanced_bounds(static.targets, neurons, threads), region_neurons)
+    regions = len(ranges.regions) - 1
     columns = regions * slots
     if not _pays(regions, slots, synapses / sources):
         return None
-    bits = max(1, (int(np.diff(cuts.regions).max()) - 1).bit_length())
+    bits = max(1, (int(np.diff(ranges.regions).max()) - 1).bit_length())
     palette = palette_of(static.contributions, 1 << (_WORD_BITS - bits))
     if not len(palette.values):
         return None
     words = np.empty(synapses, np.uint32)
     offsets = np.zeros(sources * columns + 1, np.uint32 if synapses <= _MOST_NARROW else np.int64)
     packing = palette.values, palette.numbers, np.uint32(bits), slots, words, offsets
-    _pack(0, 0, static, cuts, *packing)  # compiled once, before all cores begin
-    on_spans(0, sources, lambda span: _pack(span.start, span.stop, static, cuts, *packing))
+    _pack(0, 0, static, ranges, *packing)  # compile once, before several threads call it
+    on_spans(0, sources, lambda span: _pack(span.start, span.stop, static, ranges, *packing))
     return Recall(
-        cuts.bounds,
-        cuts.owned,
-        cuts.regions,
-        offsets,
-        words,
-        palette.values,
-        bits,
-        static.clamped_sources,
-        np.empty((slots + 1, neurons), np.uint32),
-        lines(slots + 1, threads, LINE),
-        zeros_at(SUMS, neurons, sums),
-        np.zeros((regions, slots), np.int64),
+        bounds=ranges.bounds,
+        owned=ranges.owned,
+        regions=ranges.regions,
+        offsets=offsets,
+        words=words,
+        palette=palette.values,
+        target_bits=bits,
+        clamped_sources=static.clamped_sources,
+        lists=np.empty((slots + 1, neurons), np.uint32),
+        counts=lines(slots + 1, threads, LINE),
+        sums=zeros_at(SUMS, neurons, sums),
+        in_ring=np.zeros((regions, slots), np.int64),
     )
 
 
 def _pays(regions: int, slots: int, synapses: float) -> bool:
-    """Whether rows of so many ``synapses``, in the mean, are long enough to be divided by regions and delays."""
+    """Whether rows with a mean of ``synapses`` synapses are long enough to be divided by region and delay."""
     columns, fewest = regions * slots, _FEWEST_PART if regions == 1 else _FEWEST_OF_REGION
     return columns <= _MOST_COLUMNS and (columns == 1 or synapses >= fewest * columns)
 
 
 @inner_compiler
-def _column(j: int, static: Static, cuts: Regions, slots: int, delayed: bool) -> int:
-    """Part of its row that synapse ``j`` belongs to."""
-    region: int = cuts.region_of[static.targets[j] // ALIGNED]
+def _column(j: int, static: Static, ranges: Regions, slots: int, delayed: bool) -> int:
+    """Column of synapse ``j`` in its row."""
+    region: int = ranges.region_of[static.targets[j] // ALIGNED]
     delay: int = static.delays[j] if delayed else 1
     return region * slots + delay - 1
 
@@ -112,7 +113,7 @@ def _pack(
     first: int,
     last: int,
     static: Static,
-    cuts: Regions,
+    ranges: Regions,
     values: Array,
     numbers: Array,
     bits: np.uint32,
@@ -120,21 +121,21 @@ def _pack(
     words: Array,
     offsets: Array,
 ) -> None:
-    """Words of rows ``first`` ... ``last - 1``, each by region and delay, and where each of these parts ends."""
+    """Pack rows ``first`` ... ``last - 1``: words sorted by region and delay, and the end of each column."""
     ends = on_stack(_COLUMNS, np.int64)
-    columns, delayed = slots * (len(cuts.regions) - 1), len(static.delays) > 0
+    columns, delayed = slots * (len(ranges.regions) - 1), len(static.delays) > 0
     for row in range(first, last):
         ends[: columns + 1] = 0
         for j in range(static.offsets[row], static.offsets[row + 1]):
-            ends[_column(j, static, cuts, slots, delayed) + 1] += 1
+            ends[_column(j, static, ranges, slots, delayed) + 1] += 1
         ends[0] = static.offsets[row]
         for column in range(1, columns + 1):
             ends[column] += ends[column - 1]
             offsets[row * columns + column] = ends[column]
         for j in range(static.offsets[row], static.offsets[row + 1]):
-            column = _column(j, static, cuts, slots, delayed)
+            column = _column(j, static, ranges, slots, delayed)
             place = np.uint32(numbers[find(static.contributions[j], values, numbers)] - 1)
-            words[ends[column]] = (place << bits) | np.uint32(static.targets[j] - cuts.regions[column // slots])
+            words[ends[column]] = (place << bits) | np.uint32(static.targets[j] - ranges.regions[column // slots])
             ends[column] += 1
 
 
@@ -144,7 +145,7 @@ keep_on_disk(_pack, "recall")
 def make_recall(key: KernelKey) -> RecallParts:
     """The kernels for ``key``."""
     add_list = _make_add_list()
-    return RecallParts(_make_collect(add_list), _make_note(key), _make_put_ahead(add_list))
+    return RecallParts(_make_collect(add_list), _make_keep_list(key), _make_flush_lists(add_list))
 
 
 def _make_add_list() -> Compiled:
@@ -152,7 +153,7 @@ def _make_add_list() -> Compiled:
 
     @inner_compiler
     def look_ahead(turn: int, ids: Ids, column: int, columns: int, recall: Recall) -> None:
-        """Ask for what is read some turns after ``turn``."""
+        """Prefetch what is read some sources after source ``turn`` of the list."""
         if turn + 2 * _AHEAD < len(ids):
             prefetch(recall.offsets, np.int64(ids[turn + 2 * _AHEAD]) * columns + column)
         if 0 <= turn + _AHEAD < len(ids):
@@ -165,13 +166,13 @@ def _make_add_list() -> Compiled:
 
     @inner_compiler
     def add_word(place: int, recall: Recall, sums: Array) -> None:
-        """Add what one synapse contributes."""
+        """Add the contribution of one synapse."""
         word, mask = recall.words[np.uint64(place)], np.uint32((1 << recall.target_bits) - 1)
         add(sums, np.uint64(word & mask), recall.palette[np.uint64(word >> np.uint32(recall.target_bits))])
 
     @inner_compiler
     def add_list(ids: Ids, column: int, columns: int, recall: Recall, sums: Array) -> None:
-        """Add part ``column`` of the ``columns`` of each row of ``ids`` to the sums of its region.
+        """Add column ``column`` (of ``columns``) of the row of each of ``ids`` to the sums of its region.
 
         Unrolled by two by hand: the compiler's unrolling adds exits, and mispredicted exits dominate short rows.
         """
@@ -194,17 +195,17 @@ def _make_add_list() -> Compiled:
 
 
 def _make_collect(add_list: Compiled) -> Compiled:
-    take_ring = make_take_ring()
+    drain_ring = make_drain_ring()
 
     @inner_compiler
-    def collect(part: int, burst: int, recall: Recall, ring: Array, s: Scalars) -> None:
-        """All contributions that arrive in ``burst`` in the range of thread ``part``, from the ring and the lists."""
-        slot, kept, columns = burst % s.slots, len(recall.lists), s.slots * len(recall.ahead)
-        for region in range(recall.owned[part], recall.owned[part + 1]):
+    def collect(thread: int, burst: int, recall: Recall, ring: Array, s: Scalars) -> None:
+        """Add all contributions that arrive in ``burst`` in one thread's range, from the ring and the fired lists."""
+        slot, kept, columns = burst % s.slots, len(recall.lists), s.slots * len(recall.in_ring)
+        for region in range(recall.owned[thread], recall.owned[thread + 1]):
             first, end = recall.regions[region], recall.regions[region + 1]
-            if recall.ahead[region, slot]:
-                recall.ahead[region, slot] = 0
-                take_ring(slot, first, end, ring, recall.sums, s)
+            if recall.in_ring[region, slot]:
+                recall.in_ring[region, slot] = 0
+                drain_ring(slot, first, end, ring, recall.sums, s)
             for delay in range(1, s.slots + 1):
                 row, column = (burst - delay) % kept, region * s.slots + delay - 1
                 for sender in range(recall.counts.shape[1]):
@@ -215,39 +216,39 @@ def _make_collect(add_list: Compiled) -> Compiled:
     return collect
 
 
-def _make_note(key: KernelKey) -> Compiled:
+def _make_keep_list(key: KernelKey) -> Compiled:
     static_clamps = key.static_clamps
 
     @inner_compiler
-    def note(part: int, burst: int, ids: Ids, recall: Recall, counters: Counters) -> None:
-        """Keep the fired list of thread ``part`` in ``burst``, over that of D + 1 bursts ago, which all have read."""
-        row, first = burst % len(recall.lists), recall.bounds[part]
+    def keep_list(thread: int, burst: int, ids: Ids, recall: Recall, counters: Counters) -> None:
+        """Keep one thread's fired list of ``burst``; it replaces that of D + 1 bursts ago, which all have read."""
+        row, first = burst % len(recall.lists), recall.bounds[thread]
         for k in range(len(ids)):
             recall.lists[row, first + k] = ids[k]
             if static_clamps and recall.clamped_sources[ids[k]]:
                 counters[CLAMPED] = 1
-        recall.counts[row, part, 0] = len(ids)
+        recall.counts[row, thread, 0] = len(ids)
 
-    return note
+    return keep_list
 
 
-def _make_put_ahead(add_list: Compiled) -> Compiled:
+def _make_flush_lists(add_list: Compiled) -> Compiled:
     @compiler
-    def put_ahead(burst: int, recall: Recall, ring: Array, s: Scalars) -> None:
-        """After ``burst``: move all that is under way into the ring, and forget the lists."""
-        kept, columns = len(recall.lists), s.slots * len(recall.ahead)
+    def flush_lists(burst: int, recall: Recall, ring: Array, s: Scalars) -> None:
+        """After ``burst``: add everything under way to the ring, and forget the lists."""
+        kept, columns = len(recall.lists), s.slots * len(recall.in_ring)
         for age in range(s.slots):
             row = (burst - age) % kept
             for sender in range(recall.counts.shape[1]):
                 start = recall.bounds[sender]
                 ids = recall.lists[row, start : start + recall.counts[row, sender, 0]]
-                for region in range(len(recall.ahead)):
+                for region in range(len(recall.in_ring)):
                     for delay in range(age + 1, s.slots + 1):
                         slot = (burst - age + delay) % s.slots
                         base, column = slot * s.neurons, region * s.slots + delay - 1
                         first, end = base + recall.regions[region], base + recall.regions[region + 1]
                         add_list(ids, column, columns, recall, ring[first:end])
-                        recall.ahead[region, slot] = 1
+                        recall.in_ring[region, slot] = 1
         recall.counts[:] = 0
 
-    return put_ahead
+    return flush_lists

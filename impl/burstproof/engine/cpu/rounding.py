@@ -1,6 +1,7 @@
-"""Rounding of a potential to its storage format for the CPU kernels, in operations that vectorise.
+"""Rounding of potentials to their storage format, in operations that vectorise.
 
-The CPU engine keeps potentials as float32 that the format can hold: results are those of narrow storage, memory is not.
+The CPU engine keeps potentials as float32 values that the format can represent: results are those of narrow storage,
+but no memory is saved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TO_INTEGER = np.float32(12582912)
 
 
 def make_rounded(storage: Storage, compiler: Compiler) -> Compiled:
-    """``rounded(v)`` -> float32 v as ``storage`` keeps it; for fp32 v itself."""
+    """``rounded(v)``: float32 ``v`` rounded to the format of ``storage``; for fp32 ``v`` itself."""
     if storage.precision is Precision.INT8:
         return _to_levels(storage.step, compiler)
     if storage.precision is Precision.FP16:

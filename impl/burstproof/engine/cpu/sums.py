@@ -1,7 +1,8 @@
-"""How sums are encoded: with an inverted sign bit, so that 0 says that nothing has arrived.
+"""The code of a sum: its sign bit is inverted, so that 0 means that nothing has arrived.
 
-A neuron whose contributions cancel to 0 is a candidate, one that nothing reaches is none (SEMANTICS section 1). The
-scale keeps sums within 2^31 - 1 or 2^62 of 0 (section 7), so none is the least number of its type, whose code is 0.
+A neuron whose contributions cancel to 0 is a candidate, a neuron without contributions is not (SEMANTICS section 1).
+The scale keeps sums within 2^31 - 1 or 2^62 of 0 (section 7), so no sum is the least number of its type, which would
+have the code 0.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ from burstproof.engine.rules import Compiled
 
 
 def encoded(sums: npt.NDArray[np.int64], arrived: npt.NDArray[np.bool_], dtype: np.dtype[Any]) -> Array:
-    """Codes of ``sums``, any shape, of type ``dtype``, int32 or int64; ``arrived`` says where anything has arrived."""
+    """Codes of ``sums``, any shape, as ``dtype``, int32 or int64; ``arrived``: where anything has arrived."""
     return np.where(arrived, sums.astype(dtype) ^ np.iinfo(dtype).min, dtype.type(0))
 
 
 def decoded(codes: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Sums, 0 where nothing has arrived, and where anything has."""
+    """The sums, 0 where nothing has arrived, and a mask of where anything has."""
     arrived = codes != 0
     return np.where(arrived, codes ^ np.iinfo(codes.dtype).min, 0).astype(np.int64), arrived
 
 
 def make_add() -> Compiled:
-    """``add``: ``amount`` arrives at one place of ``sums``.
+    """``add``: add ``amount`` to one coded sum.
 
-    Arithmetic, not a condition: the compiler would make it an unpredictable branch.
+    Written as arithmetic, because the compiler would turn a condition into an unpredictable branch.
     """
 
     @inner_compiler
@@ -43,7 +44,7 @@ def make_add() -> Compiled:
 
 
 def make_read() -> Compiled:
-    """``read``: the sum at one place of ``sums`` where something has arrived."""
+    """``read``: decode one sum, at a neuron where something has arrived."""
 
     @inner_compiler
     def read(sums: Array, place: np.uint64) -> int:

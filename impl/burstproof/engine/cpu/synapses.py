@@ -1,4 +1,4 @@
-"""Kernels of the numba CPU engine that go along synapses: propagation and plasticity (SEMANTICS sections 2 and 5)."""
+"""CPU kernels over synapses: propagation into the ring, and plasticity (SEMANTICS sections 2 and 5)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _make_driven(rounded: bool) -> Compiled:
 def _make_quantised() -> Compiled:
     @inner_compiler
     def quantised(contribution: np.float32, s: Scalars) -> tuple[np.int64, bool]:
-        """Integer of a float32 contribution, 0 for NaN, and whether it was clamped."""
+        """A float32 contribution in units of 2^-k, 0 for NaN, and whether it was clamped."""
         scaled = np.rint(np.float64(contribution) * s.scale)
         if scaled > s.clamp_float:
             return np.int64(s.clamp), True
@@ -55,8 +55,8 @@ def make_amount(key: KernelKey) -> Compiled:
     def amount(burst: int, source: int, v: np.float32, j: int, rows: Computed, s: Scalars) -> tuple[np.int64, bool]:
         """Contribution of synapse ``j`` of ``source``, which fired with potential ``v``, and whether it was clamped.
 
-        Its psp degenerates afterwards. So a burst calls this once for each synapse of what fired, also where the sign
-        is 0.
+        Also degenerates the synapse's psp. So it must be called exactly once per burst for each synapse of a source
+        that fired, even if the sign is 0.
         """
         psp = driven(v) if rows.mp_driven[source] else rows.psps[j]
         contribution = rows.weights[j] * psp / rows.divisors[source]
@@ -75,7 +75,7 @@ def _make_send_computed(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def send_computed(burst: int, source: int, v: np.float32, ring: Array, rows: Computed, s: Scalars) -> bool:
-        """Add the computed synapses of one source to the ring; whether one was clamped."""
+        """Add the computed synapses of one source to the ring; returns whether one was clamped."""
         any_clamped = False
         for j in range(rows.offsets[source], rows.offsets[source + 1]):
             size, clamped = amount(burst, source, v, j, rows, s)
@@ -94,7 +94,7 @@ def _make_send_static(key: KernelKey) -> Compiled:
 
     @inner_compiler
     def send_static(burst: int, first: int, end: int, ring: Array, static: Static, s: Scalars) -> None:
-        """Add the static synapses ``first`` ... ``end - 1`` to the ring, which without delays is one slot."""
+        """Add the static synapses ``first`` ... ``end - 1`` to the ring, which has one slot without delays."""
         if delayed and s.slots > 1:
             own_slot = burst % s.slots
             for j in range(first, end):
@@ -110,7 +110,7 @@ def _make_send_static(key: KernelKey) -> Compiled:
 
 
 def make_propagate(key: KernelKey) -> Compiled:
-    """``propagate``: everything that fired contributes through all its synapses."""
+    """``propagate``: add the contributions of all synapses of the neurons that fired to the ring."""
     static_clamps, computed_rows = key.static_clamps, key.computed
     look_ahead, send_static, send_computed = make_look_ahead(), _make_send_static(key), _make_send_computed(key)
 
@@ -140,7 +140,7 @@ def make_propagate(key: KernelKey) -> Compiled:
 
 
 def make_learn(key: KernelKey) -> Compiled:
-    """``learn``: one of ``parts`` parts of a burst's plasticity, after which the history is one burst longer."""
+    """``learn``: one thread's share of a burst's plasticity; then the known history is one burst longer."""
     change = make_change_modes() if key.extras.modes else _make_change_steps(key)
 
     @inner_compiler
@@ -151,16 +151,16 @@ def make_learn(key: KernelKey) -> Compiled:
         neurons: Neurons,
         s: Scalars,
         counters: Counters,
-        part: int,
-        parts: int,
+        thread: int,
+        threads: int,
     ) -> None:
         for rule in range(len(rules.windows)):
             window = rules.windows[rule]
             if counters[HISTORY] < window - 1:
                 continue
             first, count = rules.starts[rule], rules.starts[rule + 1] - rules.starts[rule]
-            own = first + part * count // parts, first + (part + 1) * count // parts
-            change(Turn(burst, rule, window, own[0], own[1]), rules, computed, neurons)
+            begin, end = first + thread * count // threads, first + (thread + 1) * count // threads
+            change(Turn(burst, rule, window, begin, end), rules, computed, neurons)
         counters[HISTORY] = min(counters[HISTORY] + 1, s.longest_window - 1)
 
     return learn

@@ -1,8 +1,8 @@
-"""The threads of the numba CPU engine: how many, and how they come to their work.
+"""The threads of the CPU engine: how many there are, and how they are started and stopped.
 
 Each thread owns a range of neurons (``regions.py``) and stays in compiled code for whole batches (``share.py``).
-The calling thread leads. The others help: plain Python threads outside the interpreter's lock, which wait for the next
-batch about as long as a busy caller takes, and otherwise sleep in a pool.
+The calling thread leads. The others are helpers: Python threads that have released the interpreter's lock. A helper
+polls for the next batch about as long as a busy caller takes between two batches, and otherwise sleeps in a pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
 from burstproof.engine.costs import MOST_THREADS, USUAL_RATE, cpu_threads
 from burstproof.engine.cpu.arrays import Output, Rows, Static, StimulusTable, fill, fits, room_for
-from burstproof.engine.cpu.growing import hold
+from burstproof.engine.cpu.growing import make_memory
 from burstproof.engine.cpu.held import Held
 from burstproof.engine.cpu.key import CLAMPED, HISTORY
 from burstproof.engine.cpu.lines import LINE, lines
@@ -33,7 +33,7 @@ from burstproof.network.model import Network
 
 
 def check_threads(threads: int, cores: int) -> None:
-    """Refuse more threads than can be of use: they wait for each other in every burst, most of them for a core.
+    """Refuse more threads than are useful: they synchronise in every burst, and most would wait for a core.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def check_threads(threads: int, cores: int) -> None:
 def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int) -> int:
     """Threads for a network on a machine with ``cores`` cores.
 
-    ``options.cpu.threads`` if it is not 0, else as many as a burst of which 1 % fires keeps busy.
+    ``options.cpu.threads`` if it is not 0, else as many as a burst at a 1 % firing rate keeps busy.
     """
     if options.cpu.threads > 0:
         check_threads(options.cpu.threads, cores)
@@ -63,9 +63,9 @@ def thread_count(options: EngineOptions, neurons: int, synapses: int, cores: int
 
 
 def planned(network: Network, options: EngineOptions) -> Planned:
-    """Arrays of an engine over ``network`` at its start, all in host memory; a column of one value takes one entry."""
+    """Arrays of an engine over ``network`` at its start, all in host memory; a broadcast column counts as one entry."""
     threads = thread_count(options, network.neuron_count, network.synapse_count, usable_cores())
-    memory, _ = hold(network, options, plan_fixed_point(network, options), threads)
+    memory, _ = make_memory(network, options, plan_fixed_point(network, options), threads)
     buffers = []
     for name, array in memory.arrays().items():
         size = array.nbytes if any(array.strides) else array.itemsize
@@ -77,16 +77,16 @@ def planned(network: Network, options: EngineOptions) -> Planned:
 
 
 def needs_team(threads: int, memory: CpuMemory) -> bool:
-    """Whether there are several threads, or queues."""
+    """Whether the engine has several threads, or queues."""
     return threads > 1 or memory.needs_queues
 
 
 def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype[Any]]]:
-    """Entries and type of each array that a ``Team`` holds beside ``memory``, but for those of a few lines."""
+    """Length and type of each array that a ``Team`` adds to ``memory``, without those of a few cache lines."""
     synapses, neurons = len(memory.static.targets), memory.layout.neuron_count
     sizes = {
         "shared.fired": (2 * neurons, np.dtype(np.uint32)),
-        "shared.before": (2 * neurons, np.dtype(np.float32)),
+        "shared.potentials": (2 * neurons, np.dtype(np.float32)),
     }
     if memory.recall is not None:
         return sizes
@@ -100,13 +100,13 @@ def team_sizes(threads: int, memory: CpuMemory) -> dict[str, tuple[int, np.dtype
 
 
 def _queues_of(threads: int, memory: CpuMemory) -> tuple[Queues, Palette]:
-    """Empty queues of ``threads`` for what ``memory`` holds, and the palette of their words."""
+    """Empty queues of ``threads`` threads for ``memory``, and the palette of their words."""
     static, slots = memory.static, memory.layout.max_delay
     bounds = balanced_bounds(static.targets, memory.layout.neuron_count, threads)
     synapses = len(static.targets) + len(memory.computed.targets)
     widest = np.dtype(np.int64) if memory.computes else static.contributions.dtype
-    numbered = static.contributions.dtype.itemsize > 2 and not (memory.general or memory.computes)
-    palette = palette_of(static.contributions) if numbered else NO_PALETTE
+    may_number = static.contributions.dtype.itemsize > 2 and not (memory.general or memory.computes)
+    palette = palette_of(static.contributions) if may_number else NO_PALETTE
     return make_queues(bounds, synapses, widest, memory.ring.dtype, slots, palette), palette
 
 
@@ -122,7 +122,7 @@ class Team:
         self._bind()
 
     def _bind(self) -> None:
-        """Take over the arrays and kernels that the memory holds now; no helper may be at work."""
+        """Take over the arrays and kernels of the memory; no helper may be running."""
         memory, threads, count = self._memory, self._threads, self._memory.layout.neuron_count
         self._queues: Queues | None = None
         self._rows: Rows | Static = memory.static
@@ -133,36 +133,36 @@ class Team:
             self._rows = pack_rows(memory.static, self._queues, self._pool, palette, not memory.general)
             bounds = self._queues.bounds
         self._shared = Shared(
-            lines(HELPERS + threads * LINE),
-            bounds,
-            self._queues or (),
-            np.empty((2, count), np.uint32),
-            np.empty((2, count), np.float32),
-            lines(2, threads, LINE),
-            lines(threads, LINE),
+            board=lines(HELPERS + threads * LINE),
+            bounds=bounds,
+            queues=self._queues or (),
+            fired=np.empty((2, count), np.uint32),
+            potentials=np.empty((2, count), np.float32),
+            tally=lines(2, threads, LINE),
+            counters=lines(threads, LINE),
         )
         self._shared.board[HELPERS:] = LEFT
         self._bound_static = memory.static
         self._take_kernels(room_for(None, memory.ring.dtype))
 
     def _take_kernels(self, plan: StimulusTable) -> None:
-        self._kernel = self._memory.kernels.share
+        self._kernel = self._memory.kernels.run_thread
         self._model = self._memory.model(plan)._replace(static=self._rows)
         self._held = Held((self._shared, self._model))
 
-    def settle(self) -> None:
-        """Move everything that is in queues into the ring, as the memory's state shows it."""
+    def flush_queues(self) -> None:
+        """Move the contents of all queues into the ring, where the memory's ``state`` reads them."""
         if self._queues is not None and self._memory.recall is None:
-            self._memory.kernels.settle(self._queues, self._memory.ring, self._memory.scalars)
+            self._memory.kernels.flush_queues(self._queues, self._memory.ring, self._memory.scalars)
 
     def _follow(self, plan: StimulusTable) -> None:
-        """Take over what has changed in the memory since the last batch, and the stimulus of the next one."""
+        """Take over changes of the memory since the last batch, and the stimulus of the next one."""
         memory, model = self._memory, self._model
         if memory.static is not self._bound_static:
             self._dismiss()
             self._bind()
         elif (
-            memory.kernels.share is not self._kernel
+            memory.kernels.run_thread is not self._kernel
             or memory.computed is not model.computed
             or memory.plastic is not model.plastic
         ):
@@ -174,7 +174,7 @@ class Team:
         fill(self._model.plan, plan)
 
     def advance(self, number: int, bursts: int, plan: StimulusTable, out: Output) -> int:
-        """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` as ``run_batch`` does, returns the number."""
+        """Run up to ``bursts`` bursts from ``number`` on; fills ``out`` and returns their number."""
         if os.getpid() != self._process:
             cure = "Open an engine in the process that runs it, or take threads=1"
             raise InputError("the threads of the engine stayed in the process that it was forked from", cure=cure)
@@ -195,7 +195,7 @@ class Team:
         return int(done)
 
     def _load_fired(self, number: int) -> None:
-        """Put the fired list of burst ``number``, which may come from elsewhere, to the ranges."""
+        """Distribute the memory's fired list, of burst ``number``, over the ranges of the threads."""
         ids, _ = self._memory.fired
         bounds, slot = self._shared.bounds, number & 1
         cuts = np.searchsorted(ids, bounds)
@@ -203,29 +203,29 @@ class Team:
         for first, start, end in zip(bounds, cuts, cuts[1:], strict=False):
             self._shared.fired[slot, first : first + end - start] = ids[start:end]
 
-    def _state(self, part: int) -> int:
-        return HELPERS + part * LINE
+    def _state(self, thread: int) -> int:
+        return HELPERS + thread * LINE
 
     def _wake(self, out: Output) -> None:
-        """Send every helper that has left back to work."""
+        """Start every helper that has left."""
         board = self._shared.board
         self._helping = [job for job in self._helping if not job.done()]
-        for part in range(1, self._threads):
-            if board[self._state(part)] == LEFT:
-                board[self._state(part)] = IDLE
-                self._helping.append(self._pool.submit(self._kernel, self._held, part, 0, 0, out))
+        for thread in range(1, self._threads):
+            if board[self._state(thread)] == LEFT:
+                board[self._state(thread)] = IDLE
+                self._helping.append(self._pool.submit(self._kernel, self._held, thread, 0, 0, out))
 
     def _dismiss(self) -> None:
-        """Wait until no helper is in compiled code."""
-        for part in range(1, self._threads):
-            self._shared.board[self._state(part)] = LEAVE
+        """Make all helpers leave compiled code, and wait for it."""
+        for thread in range(1, self._threads):
+            self._shared.board[self._state(thread)] = LEAVE
         wait(self._helping)
         self._helping = []
-        for part in range(1, self._threads):
-            self._shared.board[self._state(part)] = LEFT
+        for thread in range(1, self._threads):
+            self._shared.board[self._state(thread)] = LEFT
 
     def close(self) -> None:
-        """End the threads; a forked process has none."""
+        """End the threads; in a forked process there are none."""
         if os.getpid() != self._process:
             return
         self._dismiss()

@@ -1,4 +1,4 @@
-"""One shard on the numba kernels of the CPU engine."""
+"""A shard on the CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.engine.cpu.arrays import stimulus_table
-from burstproof.engine.cpu.memory import CpuMemory
+from burstproof.engine.cpu.memory import CpuMemory, Packed
 from burstproof.engine.features.support import MODELLED
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.packing import PackedStimulus
@@ -30,12 +30,12 @@ def cpu_shards(
     threads: int,
     _links: Links,
 ) -> Engine:
-    """The engine over shards on the CPU; ``threads`` step those of this process."""
+    """The engine over CPU shards; ``threads`` threads step those of this process."""
     return ShardedEngine(network, options, partition, CpuShard, exchange, threads)
 
 
 class CpuShard:
-    """One shard in the memory of this process, on one thread.
+    """A shard in the memory of this process, on one thread.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class CpuShard:
             shard.network,
             shard.options,
             shard.fixed_point,
-            lambda weights: (shard.layout(weights, MODELLED["cpu"]), shard.members, shard.rows),
+            lambda weights: Packed(shard.layout(weights, MODELLED["cpu"]), shard.members, shard.rows),
         )
         if shard.network.features.clamp_potentials:
             self._memory.neurons.unclamped[:] = self._members >= shard.loaded
@@ -60,7 +60,7 @@ class CpuShard:
         self._potentials = np.empty(max(len(self._members), 1), np.float32)
 
     def _number_places(self, synapses: int) -> None:
-        """Note where in the computed rows a row of the network's table is; -1 where it is not here."""
+        """Map rows of the network's synapse table to computed rows of this shard; -1 if not in it."""
         self._computed_places = np.full(synapses, -1, np.int64)
         if synapses:
             own = self._rows[self._memory.computed_places]
@@ -140,4 +140,4 @@ class CpuShard:
         extras.leaks_in_force[place], extras.can_train[place] = twin.leak, twin.trains
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""

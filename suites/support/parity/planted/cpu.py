@@ -37,15 +37,15 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "the threshold is a unit of the last place higher",
         "engine/cpu/dynamics.py",
-        "inside = (v >= threshold) & (not over)",
-        "inside = (v > threshold) & (not over)",
+        "in_window = (v >= threshold) & (not above)",
+        "in_window = (v > threshold) & (not above)",
         (FAN, MIX),
     ),
     Fault(
         "a potential equal to the limit does not fire",
         "engine/cpu/dynamics.py",
-        "over = v > (threshold_limit",
-        "over = v >= (threshold_limit",
+        "above = v > (threshold_limit",
+        "above = v >= (threshold_limit",
         (LIMIT, MIX),
     ),
     Fault(
@@ -58,8 +58,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "the refractory period is a burst longer",
         "engine/cpu/dynamics.py",
-        "choose(fired, pause, left)",
-        "choose(fired, np.uint16(pause + _ONE), left)",
+        "choose(fired, period, countdown)",
+        "choose(fired, np.uint16(period + _ONE), countdown)",
         (PERIOD, MIX),
     ),
     Fault(
@@ -79,8 +79,8 @@ KERNELS: tuple[Fault, ...] = (
     Fault(
         "contributions that cancel make no candidate",
         "engine/cpu/dynamics.py",
-        "touched = sums[place] != 0",
-        "touched = (sums[place] != 0) & (read(sums, place) != 0)",
+        "arrived = sums[place] != 0",
+        "arrived = (sums[place] != 0) & (read(sums, place) != 0)",
         (DRIVEN,),
     ),
     Fault("a negative sum counts", "engine/cpu/dynamics.py", "if floors:", "if False:", (NEGATIVE, MIX)),
@@ -205,15 +205,15 @@ THREADED: tuple[Fault, ...] = (
     Fault(
         "contributions that were restored never arrive",
         "engine/cpu/deliver.py",
-        "if queues.ahead[slot]:",
+        "if queues.in_ring[slot]:",
         "if False:",
         (BATCH,),
     ),
     Fault(
         "a thread's firings lie one place too far in the list",
         "engine/cpu/share.py",
-        "to += shared.tally[slot, other, FIRED]",
-        "to += shared.tally[slot, other, FIRED] - 1",
+        "to += shared.tally[row, other, FIRED]",
+        "to += shared.tally[row, other, FIRED] - 1",
         (MIX,),
     ),
 )
@@ -243,7 +243,7 @@ LISTED: tuple[Fault, ...] = (
     Fault(
         "contributions that were restored never arrive",
         "engine/cpu/recall.py",
-        "if recall.ahead[region, slot]:",
+        "if recall.in_ring[region, slot]:",
         "if False:",
         (LISTED_BATCH,),
     ),
@@ -267,8 +267,8 @@ LISTED_BY_THREADS: tuple[Fault, ...] = (
     Fault(
         "a thread leaves out its last region",
         "engine/cpu/recall.py",
-        "range(recall.owned[part], recall.owned[part + 1])",
-        "range(recall.owned[part], recall.owned[part + 1] - 1)",
+        "range(recall.owned[thread], recall.owned[thread + 1])",
+        "range(recall.owned[thread], recall.owned[thread + 1] - 1)",
         (EXCITATORY,),
     ),
 )

@@ -78,7 +78,7 @@ def test_the_plan_names_what_the_threads_hold(threads: int, specialise: bool) ->
     held = {
         **{f"rows.{name}": getattr(rows, name).nbytes for name in ("words", "bins")},
         **{f"queues.{name}": getattr(shared.queues, name).nbytes for name in QUEUES},
-        **{f"shared.{name}": getattr(shared, name).nbytes for name in ("fired", "before")},
+        **{f"shared.{name}": getattr(shared, name).nbytes for name in ("fired", "potentials")},
     }
     team.close()
     assert {name: sizes.get(name, 0) for name in held} == held
