@@ -1,9 +1,9 @@
-"""The executable specification: SEMANTICS.md in plain NumPy, one statement per rule, no thought of speed.
+"""The executable specification: SEMANTICS.md in plain NumPy, one statement per rule, without regard to speed.
 
-It computes nothing with the code of the engines that it judges: scale, rounding, clamping, conversion, packing of
-stimulus and the format of stored potentials are its own (``reference_numbers.py``). It takes from others the values
-that go in and out, and the refusal of what no engine takes; ``suites/harness/test_imports.py`` lists what it imports.
-Here is what a burst does; how the state is loaded, copied and restored is in ``reference_state.py``.
+It shares no computation with the engines that it judges: scale, rounding, clamping, conversion, packing of stimulus and
+storage formats are its own (``reference_numbers.py``). It shares only the values that go in and out, and the checks of
+invalid input; ``suites/harness/test_imports.py`` lists its imports. This module runs a burst;
+``reference_state.py`` loads, copies and restores the state.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORCED_POTENTIAL = np.float32(100)
 
 
 class ReferenceEngine(ReferenceState, Engine):
-    """Engine that steps a network as SEMANTICS.md says; the methods that begin with an underscore are its sections."""
+    """Engine that steps a network as SEMANTICS.md says; its private methods implement the sections."""
 
     backend = "reference"
 
@@ -93,7 +93,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return Burst(self.burst_count, self.fired_ids.astype(np.uint32), self.fired_potentials.copy(), count)
 
     def _collect(self, stimulus: Stimulus) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Steps 2, 3, 4 and 6: what arrives in this burst, and who is a candidate."""
+        """Steps 2, 3, 4 and 6: the sums of this burst, and the candidates."""
         sums, in_fcl = self.pending[0].copy(), self.pending_candidate[0].copy()
         for rows in (self.pending, self.pending_candidate):
             for row in range(len(rows) - 1):
@@ -110,7 +110,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return sums, in_fcl & self.neurons.valid_mask
 
     def _stimulate(self, stimulus: Stimulus, sums: npt.NDArray[np.int64], in_fcl: npt.NDArray[np.bool_]) -> None:
-        """Step 3: several amounts to one neuron add up, and their sum is clamped like each of them."""
+        """Step 3: the amounts of a neuron add up, and the sum is clamped like each of them."""
         integers, clamped = quantised(np.asarray(stimulus.amounts, np.float32), self.fixed_point)
         totals: dict[int, int] = {}
         for one, amount in zip(np.asarray(stimulus.ids).tolist(), integers.tolist(), strict=True):
@@ -139,7 +139,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return restarting
 
     def _net_input(self, candidates: Ids, sums: npt.NDArray[np.int64]) -> Floats:
-        """End of section 2: the sum as float32; a negative one counts as 0 where the neuron accumulates."""
+        """End of section 2: the sum as float32; a negative one counts as 0 if the neuron accumulates."""
         x = float_of_sums(sums[candidates], self.fixed_point.k)
         if not self.options.profile.negative_sum_lowers:
             accumulates = self.neurons.mp_charge_accumulation[candidates]
@@ -153,7 +153,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return np.not_equal(limits, 0) & np.not_equal(limits, UNLIMITED_FIRES)
 
     def _ticking(self, refractory: npt.NDArray[np.bool_], in_fcl: npt.NDArray[np.bool_], forced: Ids) -> Ids:
-        """Step 8: whose countdown ticks: not that of invalid neurons, nor of forced ones."""
+        """Step 8: neurons whose countdown ticks; those of invalid and of forced neurons do not."""
         ticking = refractory & self.neurons.valid_mask
         if self.options.profile.countdown_only_candidates:
             ticking &= in_fcl
@@ -161,7 +161,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return np.flatnonzero(ticking)
 
     def _tick(self, neurons: Ids) -> None:
-        """Step 8 for neurons whose countdown runs."""
+        """Step 8 for neurons whose countdown ticks."""
         self.rc[neurons] -= 1
         ended = neurons[self.rc[neurons] == 0]
         limit = self.neurons.consecutive_fire_limits
@@ -201,12 +201,12 @@ class ReferenceEngine(ReferenceState, Engine):
         return (v >= neurons.thresholds[candidates]) & ~above
 
     def _exhausted(self, candidates: Ids) -> npt.NDArray[np.bool_]:
-        """Rule 3: the consecutive-fire limit is reached; one that is not finite acts like 65535."""
+        """Rule 3: whether the consecutive-fire limit is reached; a limit that is not finite acts like 65535."""
         limits = self.neurons.consecutive_fire_limits[candidates]
         return self.cc[candidates] >= np.where(self._finite_limit(candidates), limits, UNLIMITED_FIRES)
 
     def _block(self, blocked: Ids, batch: bool) -> None:
-        """Rule 3: the count restarts, v stays; the batch path leaks or zeroes, and keeps a count of 65535."""
+        """Rule 3: the count becomes 0, v stays; the batch path leaks or zeroes v, and keeps a count of 65535."""
         self.cc[blocked[self._finite_limit(blocked)] if batch else blocked] = 0
         if batch:
             zeroes = self.options.profile.batch_ignores_limit_and_zeroes
@@ -230,14 +230,14 @@ class ReferenceEngine(ReferenceState, Engine):
             self.rc[snoozing] = np.minimum(period, 65535)
 
     def _stay_quiet(self, quiet: Ids) -> None:
-        """Rule 6: the count restarts, the potential leaks."""
+        """Rule 6: a count with a finite limit becomes 0, and the potential leaks."""
         self.cc[quiet[self._finite_limit(quiet)]] = 0
         self.v[quiet] = self.v[quiet] * self._keep(quiet)
 
     # Section 4 -------------------------------------------------------------------------------------------------
 
     def _forced(self, stimulus: Stimulus) -> tuple[Ids, Floats]:
-        """Who is forced to fire, each once, and with which potential: spike trains, manual stimulation, replays."""
+        """Forced neurons, each once, and their potentials: spike trains, then manual stimulation, then replays."""
         manual = np.asarray(stimulus.forced).astype(np.int64)
         held, held_potentials = self.trains.continuing()
         replays = [(one.neuron, one.potential) for one in self._due_replays if not one.adds]
@@ -247,7 +247,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return ids, np.concatenate(potentials)[first]
 
     def _join_forced(self, fired: Ids, potentials: Floats, forced: Ids, forced_potentials: Floats) -> None:
-        """The fired list of this burst: who fired, then who was forced to and did not fire anyway."""
+        """The fired list of this burst: neurons that fired, and forced ones that did not fire by themselves."""
         extra = ~np.isin(forced, fired)
         ids = np.concatenate([fired, forced[extra]])
         values = np.concatenate([potentials, forced_potentials[extra]])
@@ -277,7 +277,7 @@ class ReferenceEngine(ReferenceState, Engine):
             self._propagate_made()
 
     def _outgoing_rows(self) -> tuple[Ids, Floats]:
-        """Valid synapses of the neurons that fired, and the potential with which the source of each did."""
+        """Valid outgoing synapses of the neurons that fired, and the potential of each one's source."""
         fired, potentials = self._fired_dense()
         counts = self._outgoing[fired]
         first = np.repeat(self._row_start[fired], counts)
@@ -285,12 +285,12 @@ class ReferenceEngine(ReferenceState, Engine):
         return self._synapses_by_source[first + within], np.repeat(potentials, counts)
 
     def _contributions(self, rows: Ids, source_potentials: Floats) -> Floats:
-        """Contributions of synapses before the sign of their type; their sources fired with these potentials."""
+        """Contributions of synapses, without the sign of the type; their sources fired with these potentials."""
         products = self.weights[rows] * self._psps(rows, source_potentials)
         return products / self._divisors(rows) if self.network.flags_registered else products
 
     def _psps(self, rows: Ids, source_potentials: Floats) -> Floats:
-        """The psp of each synapse, or the source's potential where its area is mp-driven."""
+        """The psp of each synapse, or its source's potential if the source's area is mp-driven."""
         synapses = self.network.synapses
         psps = self.psps[rows]
         if not self.network.flags_registered:
@@ -301,7 +301,7 @@ class ReferenceEngine(ReferenceState, Engine):
         return np.where(self._mp_driven[synapses.source_neurons[rows]], driven, psps)
 
     def _divisors(self, rows: Ids) -> Floats:
-        """What the contribution of each synapse is divided by."""
+        """Divisor of each synapse's contribution."""
         sources = self.network.synapses.source_neurons[rows]
         outgoing = self._outgoing[sources] + (self.made.outgoing(sources.astype(np.int64)) if len(self.made) else 0)
         return np.where(self._uniform[sources], 1, outgoing).astype(np.float32)
@@ -309,7 +309,7 @@ class ReferenceEngine(ReferenceState, Engine):
     # Section 5 -------------------------------------------------------------------------------------------------
 
     def _learn(self) -> None:
-        """Plasticity of this burst, then the history moves on."""
+        """Plasticity of this burst; then the known history is one burst longer."""
         for mapping, rows in self._plastic_rules:
             if self.history_bursts >= mapping.window - 1 and not mapping.frozen:
                 rise, fall = self._steps(*self._truncated(mapping))
@@ -320,7 +320,7 @@ class ReferenceEngine(ReferenceState, Engine):
         self.history_bursts = min(self.history_bursts + 1, self.longest_window - 1)
 
     def _truncated(self, mapping: PlasticMapping) -> tuple[float, float, float]:
-        """Constant, ltp and ltd as whole numbers."""
+        """Constant, ltp and ltd, truncated to integers."""
         return math.trunc(mapping.constant), math.trunc(mapping.ltp_multiplier), math.trunc(mapping.ltd_multiplier)
 
     def _steps(self, constant: float, ltp: float, ltd: float) -> tuple[np.float32, np.float32]:
@@ -359,7 +359,7 @@ class ReferenceEngine(ReferenceState, Engine):
     def _modulate(self) -> None:
         """FEATURES sections 1 and 2: the parameters of the next burst."""
         self.neurons = self.homeostats.after(self.burst_count, self._fired_dense()[0], self.neurons)
-        self.modulators.measure(self.fired_ids, self.fired_potentials, self._areas_of(self.fired_ids))
+        self.modulators.measure(self.fired_potentials, self._areas_of(self.fired_ids))
         self.neurons = self.modulators.after(self.neurons, self.homeostats)
         if self.network.features.clamp_potentials:
             self.neurons = clamped_neurons(self.neurons, self.network.neuron_count)
@@ -380,14 +380,14 @@ class ReferenceEngine(ReferenceState, Engine):
         return record_steps(coming, lambda number: self.step(plan.get(number, NO_STIMULUS)), record, progress)
 
     def inject(self, state: EngineState) -> EngineState:
-        """``state`` with the contributions of its fired list put under way, as if it had just fired."""
+        """``state`` with the contributions of its fired list pending, as if it had just fired."""
         self.restore(state)
         with np.errstate(over="ignore", invalid="ignore"):
             self._propagate()
         return self.state()
 
     def close(self) -> None:
-        """Nothing to give back; what is asked next is refused."""
+        """Holds no resources; later calls are refused."""
         self.failure = closed()
 
 

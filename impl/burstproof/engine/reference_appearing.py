@@ -1,7 +1,7 @@
-"""Synapses and neurons that appear while the reference runs: FEATURES.md sections 8 and 7 in the burst of the engine.
+"""Synapses and neurons that appear while the reference runs: FEATURES.md sections 8 and 7 within a burst.
 
-What one mapping or one memory area does stands in ``reference_associative.py`` and ``reference_memory.py``; here it
-meets sums, contributions and the rows of dense neurons.
+The rules of one mapping or memory area are in ``reference_associative.py`` and ``reference_memory.py``; this module
+connects them with sums, contributions and dense neurons.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Appearing:
-    """The part of the reference engine that synapses and neurons appear in; the attributes are the engine's."""
+    """The part of the reference engine for synapses and neurons that appear; the attributes are the engine's."""
 
     network: Network
     fixed_point: FixedPoint
@@ -54,7 +54,7 @@ class Appearing:
     _row_start: Ids
 
     def _put(self, ids: Ids, amounts: Floats, sums: Ids, in_fcl: npt.NDArray[np.bool_]) -> None:
-        """Step 4, and what memories put in: several amounts to one neuron add up."""
+        """Add amounts to the sums (step 4, and those of memories); several amounts to one neuron add up."""
         integers, clamped = quantised(amounts, self.fixed_point)
         np.add.at(sums, ids, integers)
         in_fcl[ids] = True
@@ -63,7 +63,7 @@ class Appearing:
     # Section 8: synapses that appear -------------------------------------------------------------------
 
     def _associate(self, number: int, mapping: PlasticMapping, rows: Ids, rise: np.float32, fall: np.float32) -> None:
-        """Section 8: synapses of the pair learn from the activity of its areas, then missing ones are made."""
+        """Section 8: the synapses of the pair learn from the activity of both areas; then missing ones are made."""
         association = self.network.features.associative[number]
         factor = factor_of(mapping, self.modulators)
         if rise == 0 and fall == 0 and factor == 0:
@@ -76,16 +76,14 @@ class Appearing:
         made.weights[own], made.traces[own] = associated(made.weights[own], made.traces[own], *learn)
         if active and (not mapping.rewarded or factor > 0):
             synapses = self.network.synapses
-            there = [
-                np.concatenate([table[rows].astype(np.int64), column[own]])
-                for table, column in ((synapses.source_neurons, made.sources), (synapses.target_neurons, made.targets))
-            ]
-            new = missing_pairs(sources, targets, (there[0], there[1]))
+            old_sources = np.concatenate([synapses.source_neurons[rows].astype(np.int64), made.sources[own]])
+            old_targets = np.concatenate([synapses.target_neurons[rows].astype(np.int64), made.targets[own]])
+            new = missing_pairs(sources, targets, (old_sources, old_targets))
             made.make(number, *new, rise, np.float32(association.psp))
             check_room(new[1], self._incoming, made)
 
     def _active(self, area: int, window: int) -> Ids:
-        """Neurons of an area, memory neurons too, that fired in the last ``window`` bursts."""
+        """Neurons of an area, memory neurons included, that fired in the last ``window`` bursts."""
         since = max(self.burst_count - window + 1, 1)
         dense = np.flatnonzero((self.neurons.cortical_areas == area) & (self.last_fired >= since))
         own = self.memories.of_area(area)
@@ -94,7 +92,7 @@ class Appearing:
         )
 
     def _propagate_made(self) -> None:
-        """Contributions of the synapses that appeared, in the next burst."""
+        """Contributions of synapses that appeared; they arrive in the next burst."""
         made = self.made
         potential = dict(zip(self.fired_ids.tolist(), self.fired_potentials, strict=True))
         rows = np.flatnonzero(np.isin(made.sources, self.fired_ids))
@@ -126,7 +124,7 @@ class Appearing:
     # Section 7: memory areas ---------------------------------------------------------------------------
 
     def _fired_dense(self) -> tuple[Ids, Floats]:
-        """What fired, without memory neurons."""
+        """The fired list without memory neurons."""
         dense = self.fired_ids < len(self.v)
         return self.fired_ids[dense], self.fired_potentials[dense]
 
@@ -149,7 +147,7 @@ class Appearing:
         return dict(zip(sums, totals, strict=True)), set(injected)
 
     def _memorise(self, early: Ids) -> None:
-        """Section 7: replays of what fired, patterns and the life of memories, then twins."""
+        """Section 7: replays of memories that fired, patterns and the life of memories, then twins."""
         if not self.memories.areas:
             return
         remembered = {
@@ -168,7 +166,7 @@ class Appearing:
         self.made.keep((dense[0] | np.isin(self.made.sources, live)) & (dense[1] | np.isin(self.made.targets, live)))
 
     def _replay(self, memory: Memory, potential: np.float32) -> None:
-        """Sections 7.6 and 7.7: the voxels of each frame are forced in the twin areas, or added to."""
+        """Sections 7.6 and 7.7: schedule the voxels of each frame in the twin areas, to be forced or added to."""
         area = self.memories.areas[memory.area]
         flags = {one.index: one for one in self.network.areas}.get(memory.area)
         forced = potential if flags and flags.mp_driven_psp and self.network.flags_registered else REPLAYED
@@ -181,7 +179,7 @@ class Appearing:
                         self.memories.replays.append(replay)
 
     def _voxel_neurons(self, neuron: int, area: int | None) -> list[int]:
-        """Valid neurons of an area in the voxel that ``neuron`` has in its own."""
+        """Valid neurons of ``area`` at the coordinates of ``neuron``."""
         table = self.network.neurons
         if area is None or neuron >= len(table):
             return []
@@ -190,13 +188,13 @@ class Appearing:
         return found
 
     def _add_twin(self, number: int, memory: Memory) -> None:
-        """Section 7.5: a dense neuron with the parameters of the memory's area, its limits taken raw."""
+        """Section 7.5: add a dense neuron with the parameters of the memory's area, its limits taken raw."""
         memory.twin, memory.twin_due = len(self.v), False
         self._add_neuron(memory.area)
         self.twins.append((memory.area, number))
 
     def _add_neuron(self, area: int) -> None:
-        """One more row of every column of neurons."""
+        """Append a neuron like the first of ``area`` to every neuron column; a threshold limit of none becomes 0."""
         table = self.network.neurons
         model = int(np.flatnonzero(table.cortical_areas == area)[0])
         columns = {column.name: getattr(table, column.name)[model : model + 1] for column in dataclasses.fields(table)}

@@ -15,13 +15,13 @@ Floats = npt.NDArray[np.float32]
 Bools = npt.NDArray[np.bool_]
 
 ROOM = 1 << 16
-"""Synapses that one neuron may get beyond the network's largest in-degree."""
+"""Synapses that one neuron may gain beyond the network's largest in-degree."""
 
 
 def associated(
     weights: Floats, traces: Floats, mapping: PlasticMapping, factor: np.float32, rise: np.float32, active: bool
 ) -> tuple[Floats, Floats]:
-    """Weights and traces of a pair of areas of which both (``active``), or not both, fired within the window."""
+    """Weights and traces of a pair of areas after a burst; ``active``: both areas fired within the window."""
     traces = decayed(traces, decay_of(mapping))
     if not active:
         return weights, traces
@@ -30,7 +30,7 @@ def associated(
 
 
 class MadeSynapses:
-    """Synapses that mappings made, in the order in which they appeared; ``mappings`` are positions in the features."""
+    """Synapses that mappings made, in order of appearance; ``mappings`` are indices of ``Features.associative``."""
 
     def __init__(self) -> None:
         self.sources: Ids = np.empty(0, np.int64)
@@ -44,11 +44,11 @@ class MadeSynapses:
         return len(self.sources)
 
     def of_mapping(self, mapping: int) -> Ids:
-        """Rows of the synapses that a mapping made."""
+        """Rows of the synapses made by a mapping."""
         return np.flatnonzero(self.mappings == mapping)
 
     def outgoing(self, neurons: Ids) -> Ids:
-        """How many of these synapses each neuron sends through."""
+        """Number of these synapses that each neuron is the source of."""
         ids, counts = np.unique(self.sources, return_counts=True)
         found = dict(zip(ids.tolist(), counts.tolist(), strict=True))
         return np.array([found.get(one, 0) for one in neurons.tolist()], np.int64)
@@ -64,20 +64,20 @@ class MadeSynapses:
         self.traces = np.concatenate([self.traces, np.full(count, ZERO)])
 
     def keep(self, rows: npt.NDArray[np.bool_] | Ids) -> None:
-        """Only the synapses in ``rows`` stay, in that order."""
+        """Keep only the synapses in ``rows``, in that order."""
         for name, column in vars(self).items():
             setattr(self, name, column[rows])
 
 
 def missing_pairs(sources: Ids, targets: Ids, there: tuple[Ids, Ids]) -> tuple[Ids, Ids]:
-    """Each source with each target, except the pairs that are ``there``."""
+    """All pairs of a source and a target, except those ``there``."""
     ends = np.repeat(sources, len(targets)), np.tile(targets, len(sources))
     new = ~np.isin((ends[0] << 32) | ends[1], (there[0] << 32) | there[1])
     return ends[0][new], ends[1][new]
 
 
 def check_room(targets: Ids, static: Ids, made: MadeSynapses) -> None:
-    """Refuse more synapses onto a neuron than the scale of the sums has room for; ``static`` in-degrees.
+    """Refuse more synapses onto a neuron than the scale has room for; ``static``: in-degrees in the network.
 
     Raises
     ------

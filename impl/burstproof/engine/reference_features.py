@@ -1,7 +1,7 @@
-"""What features add to a burst of the reference: FEATURES.md sections 1, 2, 3, 5 and 6, each as its text reads.
+"""Features of the reference: FEATURES.md sections 1, 2, 3, 5 and 6, each as written there.
 
 All arithmetic is float32 in the order written. Neurons that are added while a network runs (section 7.5) have neither
-homeostat nor modulators: both act on what a neuron had at load.
+homeostat nor modulators, because both act on values at load.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Homeostats:
                 self.leaks[ids] = np.clip(neurons.leak_coefficients[ids], ZERO, ONE)
 
     def after(self, burst: int, fired: Ids, neurons: NeuronTable) -> NeuronTable:
-        """The neurons with the leaks that hold from the next burst on."""
+        """The neurons with their leaks from the next burst on."""
         if not self._areas:
             return neurons
         fires = np.zeros(len(neurons), np.float32)
@@ -75,15 +75,15 @@ class Homeostats:
 
 
 class Modulators:
-    """Section 2: ``signals`` of the burst just done, which act in the next one."""
+    """Section 2: ``signals`` of the burst just done; they act in the next one."""
 
     def __init__(self, features: Features, neurons: NeuronTable) -> None:
         self.signals = np.zeros(len(features.modulators), np.float32)
         self._features = features
         self._base = neurons
 
-    def measure(self, fired: Ids, potentials: Floats, areas: npt.NDArray[np.uint32]) -> None:
-        """Section 2.1: the signals of this burst; ``areas`` of the fired neurons."""
+    def measure(self, potentials: Floats, areas: npt.NDArray[np.uint32]) -> None:
+        """Section 2.1: the signals of this burst; ``potentials`` and ``areas`` of the fired neurons."""
         for number, modulator in enumerate(self._features.modulators):
             driving = np.flatnonzero(areas == modulator.driver)
             strength = ZERO
@@ -118,7 +118,7 @@ class Modulators:
         return tuple(one for one in positions if self._features.modulators[one].kind is kind)
 
     def transmission(self) -> Floats:
-        """Section 2.3: the factor T of each rule; the first is that of synapses whose rule adds nothing."""
+        """Section 2.3: the factor T of each rule; entry 0 is for synapses without one."""
         factors = [ONE]
         for rule in self._features.rules:
             gain = self.product(rule.gains)
@@ -126,7 +126,7 @@ class Modulators:
         return np.array(factors, np.float32)
 
     def after(self, neurons: NeuronTable, homeostats: Homeostats) -> NeuronTable:
-        """Section 2.2: the neurons with the parameters that hold from the next burst on."""
+        """Section 2.2: the neurons with their parameters from the next burst on."""
         columns = {
             "thresholds": (ModulatorKind.FIRING_THRESHOLD, np.float32(np.inf)),
             "leak_coefficients": (ModulatorKind.LEAK, ONE),
@@ -147,7 +147,7 @@ class Modulators:
 
 
 class Trains:
-    """Section 3: whose spike train forces a firing in the next burst (``active``), and the potential it ``held``."""
+    """Section 3: neurons that a spike train forces to fire in the next burst (``active``), and their potentials."""
 
     def __init__(self, features: Features, neurons: NeuronTable) -> None:
         self.active = np.zeros(len(neurons), np.bool_)
@@ -155,12 +155,12 @@ class Trains:
         self._areas = [index for index, area in features.areas.items() if area.spike_train]
 
     def continuing(self) -> tuple[Ids, Floats]:
-        """The firings that trains force in this burst."""
+        """The firings that trains force in this burst: ids and potentials."""
         ids = np.flatnonzero(self.active)
         return ids, self.held[ids]
 
     def advance(self, fired: Ids, potentials: Floats, neurons: NeuronTable, rc: Ids, cc: Ids) -> None:
-        """Trains of the fired neurons start, go on or end; ``rc`` and ``cc`` change."""
+        """Start, continue or end the trains of the fired neurons; updates ``rc`` and ``cc``."""
         if not self._areas:
             return
         limits = neurons.consecutive_fire_limits.astype(np.int64)
@@ -181,7 +181,7 @@ class Trains:
 
 
 class Degeneration:
-    """Section 5: what a firing takes from the psp of each outgoing synapse of its neuron."""
+    """Section 5: a firing lowers the psp of each outgoing synapse of its neuron."""
 
     def __init__(self, features: Features) -> None:
         self.acts = any(area.degeneration > 0 for area in features.areas.values())

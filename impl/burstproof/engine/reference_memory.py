@@ -1,9 +1,9 @@
 """Memory areas of the reference: FEATURES.md section 7, in the order of its text.
 
-A memory neuron is a record of its own, not a row of the neuron table; what is dense (twins, voxels) belongs to the
-engine. What the text leaves open is defined here: areas hand out ids in the order of ``Features.memory_order``; of
-short-term neurons with equal lifespans the one with the lowest id goes first; of long-term neurons the one whose last
-activation is longest past, then the one with the lowest id; replays keep the order in which they were caused.
+A memory neuron is a record, not a row of the neuron table; dense neurons (twins, voxels) belong to the engine. What the
+text leaves open is defined here: areas assign ids in the order of ``Features.memory_order``. Of short-term neurons with
+equal lifespans the one with the lowest id is evicted first; of long-term neurons the one with the earliest last
+activation, then the one with the lowest id. Replays keep the order of their causes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from burstproof.network.features import FIRST_MEMORY_ID, Features, MemoryArea, M
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 Frame = dict[int, tuple[Ids, Floats]]
-"""Fired ids, ascending, of each upstream area in one burst, and their potentials."""
+"""Firings of one burst by upstream area: ids, ascending, and their potentials."""
 
 INJECTED, MEMORY_THRESHOLD = np.float32(1.5), np.float32(1)
 REPLAYED = np.float32(1)
@@ -31,7 +31,7 @@ LONGEST_LIFESPAN = 2**32 - 1
 
 @dataclass
 class Memory:
-    """A live memory neuron; ``twin`` is the id of its dense neuron, and ``twin_due`` says that it is being added."""
+    """A live memory neuron; ``twin`` is the id of its dense neuron, ``twin_due``: it has yet to be added."""
 
     area: int
     key: int
@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Injection:
-    """What the pattern of a burst puts into its memory in burst ``due``; ``learnt`` are potentials to be averaged."""
+    """An input to ``memory`` in burst ``due``, caused by its pattern; ``learnt``: potentials to average then."""
 
     due: int
     memory: int
@@ -58,7 +58,7 @@ class Injection:
 
 @dataclass(frozen=True)
 class Replay:
-    """A dense neuron that a memory forces to fire in burst ``due``, or adds ``potential`` to."""
+    """In burst ``due`` a memory forces ``neuron`` to fire with ``potential``, or ``adds`` it to the neuron's sum."""
 
     due: int
     neuron: int
@@ -68,7 +68,7 @@ class Replay:
 
 @dataclass
 class Memories:
-    """Section 7 of one network; ``arriving`` holds sums of contributions that arrive in the next burst, by memory."""
+    """Section 7 of one network; ``arriving``: the sums of the next burst, by memory."""
 
     features: Features
     live: dict[int, Memory] = field(default_factory=dict)
@@ -89,19 +89,19 @@ class Memories:
     # 7.1 and 7.7: patterns -------------------------------------------------------------------------------------
 
     def remember(self, fired: Ids, potentials: Floats, areas: npt.NDArray[np.uint32]) -> None:
-        """Keep what fired upstream in this burst; ``areas`` of the fired neurons."""
+        """Keep this burst's firings of upstream areas; ``areas`` are those of the fired neurons."""
         upstream = sorted({one for area in self.areas.values() for one in area.upstream})
         frame = {index: (fired[areas == index], potentials[areas == index]) for index in upstream}
         self.frames = [*self.frames, frame][-self.longest_depth :]
 
     def window(self, area: MemoryArea) -> list[Frame]:
-        """The last D bursts of an area's upstream areas, the oldest first; empty before there are so many."""
+        """The last D bursts of an area's upstream areas, the oldest first; empty before D bursts are known."""
         if len(self.frames) < area.temporal_depth:
             return []
         return [{index: frame[index] for index in area.upstream} for frame in self.frames[-area.temporal_depth :]]
 
     def key_of(self, area: MemoryArea, window: list[Frame]) -> int | None:
-        """The key of a pattern, or ``None`` where nothing can be remembered."""
+        """The key of a pattern, or ``None`` if there is nothing to remember."""
         if area.change is MemoryChange.NONE:
             lists = [ids for frame in window for _, (ids, _) in sorted(frame.items())]
             if not any(len(ids) for ids in lists):
@@ -140,8 +140,8 @@ class Memories:
     def after(self, burst: int, modulators: Modulators, early: Ids) -> list[int]:
         """Patterns that end in this burst, and the life of all memories.
 
-        ``early`` areas inject in the next burst. Returns the memories whose twins are added now: a burst after they
-        became long-term, in early areas at once.
+        Areas in ``early`` inject in the next burst. Returns the memories whose twins are added now: one burst after
+        they became long-term, in ``early`` areas at once.
         """
         waiting = [number for number, one in self.live.items() if one.twin_due]
         for index, area in self.areas.items():
@@ -158,7 +158,7 @@ class Memories:
                 one.longterm = one.twin_due = True
 
     def recognise(self, index: int, area: MemoryArea, burst: int, modulators: Modulators, early: Ids) -> int | None:
-        """(ii) The memory of this burst's pattern, known or new."""
+        """(ii) The memory of this burst's pattern, existing or new; ``None`` without one."""
         window = self.window(area)
         key = self.key_of(area, window)
         if key is None:
@@ -181,7 +181,7 @@ class Memories:
         return number
 
     def forms(self, index: int, area: MemoryArea, modulators: Modulators) -> bool:
-        """Whether a new neuron can be formed; at the cap another one makes room for it."""
+        """Whether a new neuron can be formed; at the cap another one may be evicted for it."""
         formation = modulators.product(modulators.of_kind(index, ModulatorKind.MEMORY_FORMATION))
         if np.clip(formation, ZERO, ONE) == 0:
             return False
@@ -193,7 +193,7 @@ class Memories:
         return True
 
     def age(self, index: int, touched: int | None) -> None:
-        """(iii) Short-term neurons that this burst did not touch come closer to their end."""
+        """(iii) Lifespans of short-term neurons other than ``touched`` shrink by 1; at 0 a neuron is forgotten."""
         for number, one in self.of_area(index).items():
             if not one.longterm and number != touched:
                 one.lifespan = max(one.lifespan - 1, 0)
@@ -201,7 +201,7 @@ class Memories:
                     self.forget(number)
 
     def forget(self, number: int) -> None:
-        """A neuron goes, with what is under way to it and its pending injections."""
+        """Remove a neuron, with its arriving sum and its pending injections."""
         del self.live[number]
         self.arriving.pop(number, None)
         self.injections = [one for one in self.injections if one.memory != number]
@@ -209,7 +209,7 @@ class Memories:
     # 7.3: firing ------------------------------------------------------------------------------------------------
 
     def due_injections(self, burst: int) -> list[int]:
-        """Memories that are injected in this burst, once for each injection; what they learnt is in force now."""
+        """Memories to inject in this burst, once for each injection; averages the potentials that they learnt."""
         due = [one for one in self.injections if one.due == burst]
         self.injections = [one for one in self.injections if one.due != burst]
         for one in due:
@@ -219,7 +219,7 @@ class Memories:
         return [one.memory for one in due]
 
     def fire(self, burst: int, sums: dict[int, np.float32], injected: set[int]) -> tuple[Ids, Floats]:
-        """Memories that fire with these sums; injected ones do whatever their state."""
+        """Memories that fire with these sums; injected ones always fire."""
         fired: dict[int, np.float32] = {}
         for number, total in sorted(sums.items()):
             memory = self.live[number]
@@ -236,7 +236,7 @@ class Memories:
     # 7.6 and 7.7: replay ----------------------------------------------------------------------------------------
 
     def due_replays(self, burst: int) -> list[Replay]:
-        """Replays of this burst, in the order in which they were caused."""
+        """Replays of this burst, in the order of their causes."""
         due = [one for one in self.replays if one.due == burst]
         self.replays = [one for one in self.replays if one.due != burst]
         return due
@@ -260,7 +260,7 @@ def half_away(value: float) -> int:
 
 
 def least_used(number: int, memory: Memory) -> tuple[bool, int, int]:
-    """Order in which memories make room: short-term ones by lifespan, then long-term ones by their last activation."""
+    """Order of eviction: short-term memories by lifespan, then long-term ones by last activation."""
     return memory.longterm, memory.last_activation if memory.longterm else memory.lifespan, number
 
 

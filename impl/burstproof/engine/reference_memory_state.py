@@ -14,7 +14,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def state_of(memories: Memories, burst: int, oldest_firing: int, twins: list[tuple[int, int]]) -> MemoryState:
-    """The state after ``burst``; firings before ``oldest_firing`` matter no more; ``twins``: areas and memories."""
+    """The state after ``burst``; firings before ``oldest_firing`` are dropped; ``twins``: areas and memories."""
     if not memories.areas:
         return MemoryState()
     live = sorted(memories.live.items())
@@ -113,12 +113,12 @@ def _rows(
 
 
 def _by_id(frame: Frame) -> list[tuple[int, int, np.float32]]:
-    """Id, area and potential of all firings of a burst, ids ascending."""
+    """Id, area and potential of all firings of a burst, by id."""
     return sorted((int(i), index, p) for index, fired in frame.items() for i, p in zip(*fired, strict=True))
 
 
 def _voxels(frames: list[Frame]) -> Iterator[tuple[int, int, int, np.float32]]:
-    """Place of the burst, area, id and potential of all voxels of a pattern."""
+    """Index of the burst, area, id and potential of all voxels of a pattern."""
     for at, frame in enumerate(frames):
         for index, (ids, potentials) in sorted(frame.items()):
             for number, potential in zip(ids.tolist(), potentials, strict=True):
@@ -126,7 +126,7 @@ def _voxels(frames: list[Frame]) -> Iterator[tuple[int, int, int, np.float32]]:
 
 
 def _frames(memories: Memories, state: MemoryState, number: int, index: int) -> list[Frame]:
-    """The frames of a memory, empty where its area replays nothing."""
+    """The frames of a memory; empty if its area replays nothing."""
     area = memories.areas[index]
     own = state.frame_memories == number
     if not own.any():
@@ -143,7 +143,7 @@ def _frames(memories: Memories, state: MemoryState, number: int, index: int) -> 
 
 
 def _injections(memories: Memories, state: MemoryState) -> Iterator[Injection]:
-    """Injections under way; what one learns has the form of its memory's frames."""
+    """Pending injections; learnt potentials have the form of the memory's frames."""
     at = 0
     columns = state.injection_bursts, state.injection_memories, state.injection_learns
     for due, number, learns in zip(*(column.tolist() for column in columns), strict=True):

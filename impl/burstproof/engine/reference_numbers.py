@@ -1,8 +1,7 @@
-"""The numbers of the reference, from SEMANTICS section 7: scale of the sums, rounding, clamping, conversion, storage.
+"""Numerics of the reference (SEMANTICS section 7): scale of the sums, rounding, clamping, conversion, storage.
 
-Nothing here is shared with the engines, and it is done in other ways than theirs: values are rounded as integers,
-mantissa and exponent apart, where the engines round in float64. A fault in what the engines share parts them from the
-reference.
+Nothing here is shared with the engines, and the methods differ: values are rounded as integers, mantissa and exponent
+separately, while the engines round in float64. So a fault in code that the engines share shows against the reference.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _MANTISSA = 24
 """Bits of a float32's mantissa."""
 
 _MOST_SHIFT = 38
-"""A mantissa of 24 bits moved up further than this is 2^62 or more, beyond every clamp."""
+"""A 24-bit mantissa shifted left further than this is 2^62 or more, beyond every clamp."""
 
 _ROOM = 1 << 16
 """Synapses onto one neuron that may appear while the network runs."""
@@ -38,7 +37,7 @@ _ROOM = 1 << 16
 
 
 def half_even(values: Integers, places: Integers) -> Integers:
-    """Values divided by 2^places (0...62), to the nearest integer, half to even."""
+    """``values`` / 2^``places`` (0...62), rounded to the nearest integer, half to even."""
     down = values >> places
     rest, half = values - (down << places), (1 << places) >> 1
     up = (rest > half) | ((rest == half) & (places > 0) & (down & 1 == 1))
@@ -47,7 +46,7 @@ def half_even(values: Integers, places: Integers) -> Integers:
 
 
 def quantised(contributions: Floats, scale: FixedPoint) -> tuple[Integers, bool]:
-    """Contributions times 2^k as integers, clamped; NaN is 0. Also whether one was clamped."""
+    """Contributions times 2^k as clamped integers, NaN as 0; and whether one was clamped."""
     number = np.where(np.isnan(contributions), np.float32(0), contributions)
     finite = np.where(np.isinf(number), np.float32(0), number)
     mantissa, exponent = np.frexp(finite)
@@ -61,7 +60,7 @@ def quantised(contributions: Floats, scale: FixedPoint) -> tuple[Integers, bool]
 
 
 def float_of_sums(sums: Integers, k: int) -> Floats:
-    """Integer sums to the nearest float32, half to even, in one rounding; then times 2^-k."""
+    """Integer sums rounded once to the nearest float32, half to even, then times 2^-k."""
     size = np.abs(sums)
     bits = np.frexp(size.astype(np.float64))[1].astype(np.int64)
     bits -= (size >> np.maximum(bits - 1, 0)) == 0  # float64 may have rounded up to the next power of two
@@ -89,7 +88,7 @@ def level_exponent(thresholds: Floats) -> int:
 
 
 def stored(potentials: Floats, precision: Precision, thresholds: Floats) -> Floats:
-    """Potentials as the format gives them back: the nearest number that it has, half to even, the largest beyond."""
+    """Potentials rounded to the storage format: the nearest number, half to even; saturated beyond the largest."""
     if precision is Precision.FP32:
         return potentials.copy()
     wide = potentials.astype(np.float64)
@@ -109,12 +108,12 @@ def stored(potentials: Floats, precision: Precision, thresholds: Floats) -> Floa
 
 
 def scale_of(network: Network, options: EngineOptions, *, learning: Sequence[PlasticMapping]) -> FixedPoint:
-    """Scale, width and clamp of the sums of a network under its options; ``learning``: what valid synapses learn by.
+    """Scale, width and clamp of the sums of a network; ``learning``: plastic mappings that valid synapses learn by.
 
     Raises
     ------
     NetworkError
-        weight x psp of a valid synapse is not finite; or the network brings along a scale that its sums do not fit.
+        weight x psp of a valid synapse is not finite; or the network has a stored scale that its sums do not fit.
     """
     synapses = network.synapses
     valid = synapses.valid_mask
@@ -146,7 +145,7 @@ def scale_of(network: Network, options: EngineOptions, *, learning: Sequence[Pla
 
 
 def _static_scale(largest: float, synaptic: float, digits: int, clamp: int, options: EngineOptions) -> FixedPoint:
-    """Neither mp-driven nor plastic: sums are exact wherever 62 bits hold them."""
+    """The scale without computed contributions: sums are exact if 62 bits hold them."""
     declared = options.max_stimulus, options.fractional_stimulus
     exact = not options.fractional_stimulus
     bound = int(np.ceil(synaptic * 2.0**digits))
@@ -163,7 +162,7 @@ def _static_scale(largest: float, synaptic: float, digits: int, clamp: int, opti
 def _kept_scale(
     kept: FixedPoint, planned: FixedPoint, computed: bool, largest: float, synaptic: float, clamp: int
 ) -> FixedPoint:
-    """A scale that the network brings along, if its sums fit."""
+    """The scale stored in the network, if its sums fit."""
     room = 2 ** (31 if kept.bits == 32 else 62)
     bounded = not computed and largest * 2.0**kept.k < room
     fits = bounded or (kept.bits == 64 and (computed or kept.k == 0))
@@ -181,7 +180,7 @@ def _kept_scale(
 
 
 def _static(network: Network) -> Floats:
-    """weight x psp of every valid synapse, divided where its source's area says so (section 2)."""
+    """weight x psp of every valid synapse, divided if its source's area demands it (section 2)."""
     synapses = network.synapses
     valid = synapses.valid_mask
     sources = synapses.source_neurons[valid]
@@ -212,7 +211,7 @@ def _digits(values: Floats) -> int:
 
 
 def _mp_driven(network: Network) -> bool:
-    """Whether a valid synapse takes its source's potential for its psp."""
+    """Whether the psp of a valid synapse is its source's potential."""
     synapses = network.synapses
     driven = network.area_flag("mp_driven_psp")[synapses.source_neurons[synapses.valid_mask]]
     return network.flags_registered and bool(driven.any())
@@ -239,7 +238,7 @@ def _varied(network: Network) -> Bools:
 
 
 def constant_synapses(network: Network, learning: Integers) -> Bools:
-    """Synapses whose contribution no burst changes; ``learning`` are the rows that learn."""
+    """Mask of synapses with constant contributions; ``learning`` are the rows that learn."""
     synapses, areas, features = network.synapses, network.neurons.cortical_areas, network.features
     sources, targets = synapses.source_neurons, synapses.target_neurons
     changing = _varied(network)
@@ -253,7 +252,7 @@ def constant_synapses(network: Network, learning: Integers) -> Bools:
 
 
 def sums_of(network: Network, chosen: Bools, scale: FixedPoint) -> npt.NDArray[Any]:
-    """What the magnitudes of the contributions of the ``chosen`` synapses add up to onto each neuron, in units.
+    """Summed magnitudes of the contributions of the ``chosen`` synapses onto each neuron, in units of 2^-k.
 
     Raises
     ------
@@ -267,7 +266,7 @@ def sums_of(network: Network, chosen: Bools, scale: FixedPoint) -> npt.NDArray[A
 
 
 def _steps_are_integers(mapping: PlasticMapping) -> bool:
-    """Whether a plastic rule moves weights by whole numbers, up to a whole number."""
+    """Whether a plastic rule changes weights by integers, and bounds them by an integer."""
     plain = mapping.eta == 1 and not mapping.rewarded and not mapping.learning_rates
     return plain and (mapping.max_weight is None or float(mapping.max_weight).is_integer())
 

@@ -13,14 +13,14 @@ Bools = npt.NDArray[np.bool_]
 
 
 def decay_of(mapping: PlasticMapping) -> np.float32:
-    """D: what a burst leaves of a trace."""
+    """D: the factor by which a trace decays in a burst."""
     if not mapping.rewarded or mapping.eligibility_decay == 0:
         return ZERO
     return exponential(-ONE / np.float32(mapping.eligibility_decay))
 
 
 def factor_of(mapping: PlasticMapping, modulators: Modulators) -> np.float32:
-    """M: the learning factor L, times the reward R where a reward is what changes weights."""
+    """M: the learning factor L, times the reward R if the mapping is rewarded."""
     learning = modulators.product(mapping.learning_rates)
     return modulators.total(mapping.rewards) * learning if mapping.rewarded else learning
 
@@ -31,7 +31,7 @@ def decayed(traces: Floats, decay: np.float32) -> Floats:
 
 
 def traced(traces: Floats, decay: np.float32, both: Bools, one: Bools, rise: np.float32, fall: np.float32) -> Floats:
-    """Traces of this burst: both ends fired within the window, or just one of them did."""
+    """Traces after this burst; ``both``: both ends fired within the window, ``one``: exactly one did."""
     left = decayed(traces, decay)
     return np.select([both, one & (fall > 0)], [left + rise, left - fall], left).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""The network and the state of the reference engine: loaded, copied, restored."""
+"""The state of the reference engine: loading, copying, restoring."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class ReferenceState(Appearing):
-    """What a burst of the reference engine starts from; what it does stands in ``reference.py``."""
+    """The state of the reference engine; ``reference.py`` runs its bursts."""
 
     HOMEOSTATS, MODULATORS, TRAINS, DEGENERATION = Homeostats, Modulators, Trains, Degeneration
     MEMORIES, MADE = Memories, MadeSynapses
@@ -51,7 +51,7 @@ class ReferenceState(Appearing):
         self.fixed_point: FixedPoint = scale_of(network, options, learning=learning)
 
     def _start(self) -> None:
-        """The state in which the network was loaded."""
+        """Set the state at load."""
         network = self.network
         self.neurons = network.neurons
         if network.features.clamp_potentials:
@@ -83,7 +83,7 @@ class ReferenceState(Appearing):
         self.bursts_since_load = 0
 
     def _load_features(self, features: Features) -> None:
-        """The sections of FEATURES.md, each with its own state."""
+        """Set up the sections of FEATURES.md, each with its own state."""
         self.homeostats = self.HOMEOSTATS(features, self.neurons)
         self.modulators = self.MODULATORS(features, self.neurons)
         self.trains = self.TRAINS(features, self.neurons)
@@ -94,7 +94,7 @@ class ReferenceState(Appearing):
         self.psps = self.network.synapses.postsynaptic_potentials.copy()
 
     def _stored(self, potentials: Floats) -> Floats:
-        """Potentials as they are kept between bursts."""
+        """Potentials rounded to the storage format."""
         if self.network.features.clamp_potentials:
             potentials = within_range(potentials, self.network.neuron_count)
         return stored(potentials, self.options.precision, self.network.neurons.thresholds)
@@ -111,7 +111,7 @@ class ReferenceState(Appearing):
         self._mp_driven = network.area_flag("mp_driven_psp")
 
     def _group_plastic(self, network: Network) -> None:
-        """Section 5: of the rules for an ordered pair of areas the last one governs all valid synapses of the pair."""
+        """Section 5: for each ordered pair of areas the last rule governs all its valid synapses."""
         synapses, area = network.synapses, network.neurons.cortical_areas
         associative = {one.plastic: (at, one) for at, one in enumerate(network.features.associative)}
         rules: dict[tuple[int, int], int] = {}
@@ -159,7 +159,7 @@ class ReferenceState(Appearing):
         )
 
     def _feature_state(self) -> FeatureState:
-        """A copy of what the features add."""
+        """A copy of the features' state."""
         return FeatureState(
             thresholds=self.neurons.thresholds.copy(),
             leak_coefficients=self.neurons.leak_coefficients.copy(),
@@ -193,7 +193,7 @@ class ReferenceState(Appearing):
         self.failure = None
 
     def _take(self, state: EngineState) -> None:
-        """The arrays of ``state``, which is known to be one of this network."""
+        """Copy the arrays of ``state``, which was checked."""
         if state.features is not None:
             self._restore_features(state.features, state.burst_count)
         self.burst_count = state.burst_count

@@ -134,15 +134,15 @@ class ScaledHomeostat(Modulators):
 class Ungraded(Modulators):
     """2: every signal has strength 1."""
 
-    def measure(self, fired: Any, potentials: Any, areas: Any) -> None:
-        super().measure(fired, np.full_like(potentials, np.inf), areas)
+    def measure(self, potentials: Any, areas: Any) -> None:
+        super().measure(np.full_like(potentials, np.inf), areas)
 
 
 class Uncapped(Modulators):
     """2: strengths go beyond 1."""
 
-    def measure(self, fired: Any, potentials: Any, areas: Any) -> None:
-        super().measure(fired, potentials, areas)
+    def measure(self, potentials: Any, areas: Any) -> None:
+        super().measure(potentials, areas)
         for number, one in enumerate(self._features.modulators):
             if one.full_scale_potential is not None and self.signals[number]:
                 own = potentials[areas == one.driver][0]
@@ -152,15 +152,15 @@ class Uncapped(Modulators):
 class LastListed(Modulators):
     """2: the last firing of a driver area decides."""
 
-    def measure(self, fired: Any, potentials: Any, areas: Any) -> None:
-        super().measure(fired[::-1], potentials[::-1], areas[::-1])
+    def measure(self, potentials: Any, areas: Any) -> None:
+        super().measure(potentials[::-1], areas[::-1])
 
 
 class SignalsAtOnce(ReferenceEngine):
     """2: transmission follows the signals of the burst itself."""
 
     def _propagate(self) -> None:
-        self.modulators.measure(self.fired_ids, self.fired_potentials, self._areas_of(self.fired_ids))
+        self.modulators.measure(self.fired_potentials, self._areas_of(self.fired_ids))
         super()._propagate()
 
 
@@ -190,8 +190,8 @@ class OpenAtStart(Modulators):
 
     _measured = False
 
-    def measure(self, fired: Any, potentials: Any, areas: Any) -> None:
-        super().measure(fired, potentials, areas)
+    def measure(self, potentials: Any, areas: Any) -> None:
+        super().measure(potentials, areas)
         self._measured = True
 
     def strongest(self, positions: Any) -> Any:
