@@ -1,4 +1,4 @@
-"""What an engine refuses before it packs a network: delays of 0, faulty plastic mappings, a profile's limits."""
+"""Checks before an engine packs a network or takes a state: what no engine can run, and the limits of a profile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from burstproof.network.schema import check_tables
 _BYTE_MAX = 255
 
 _LARGEST_COUNT = 1 << 62
-"""Largest burst number of a state: behind it a run has as many bursts again."""
+"""Largest burst number of a state; int64 has room for as many bursts after it."""
 
 STATE_FORMS: dict[str, tuple[type[np.generic], str]] = {
     "membrane_potentials": (np.float32, "N"),
@@ -98,22 +98,23 @@ def _slots(network: Network) -> int:
 
 
 def _check_counts(state: EngineState, network: Network) -> None:
-    """Refuse values beside the columns that no burst leaves behind."""
-    most = {"burst_count": _LARGEST_COUNT, "history_bursts": _longest_window(network) - 1, "clamped": 1}
-    for name, largest in most.items():
-        value, kinds = getattr(state, name), (bool | np.bool_) if name == "clamped" else (int | np.integer)
-        if not isinstance(value, kinds) or not 0 <= value <= largest:
-            where, allowed = f"state.{name}", "true or false" if name == "clamped" else f"0...{largest}"
-            raise NetworkError("not a value of a state of this network", where=where, got=value, allowed=allowed)
+    """Refuse a burst number or a history out of range, and a clamp flag that is no truth value."""
+    problem = "not a value of a state of this network"
+    for name, most in (("burst_count", _LARGEST_COUNT), ("history_bursts", _longest_window(network) - 1)):
+        value = getattr(state, name)
+        if not isinstance(value, int | np.integer) or not 0 <= value <= most:
+            raise NetworkError(problem, where=f"state.{name}", got=value, allowed=f"0...{most}")
+    if not isinstance(state.clamped, bool | np.bool_):
+        raise NetworkError(problem, where="state.clamped", got=state.clamped, allowed="true or false")
 
 
 def _longest_window(network: Network) -> int:
-    """No firing of more bursts ago matters; 1 where nothing learns."""
+    """Longest plasticity window in bursts; 1 without plastic mappings."""
     return max((mapping.window for mapping in network.plastic_mappings), default=1)
 
 
 def _check_columns(state: EngineState, network: Network, slots: int) -> None:
-    """Refuse columns of another element type or shape, and NaN in them."""
+    """Refuse columns of another element type or shape, and columns with NaN."""
     sizes = {"N": network.neuron_count + twin_count(state.features), "S": network.synapse_count, "D": slots}
     sizes["F"] = np.size(state.fired_ids)
     for name, (dtype, letters) in STATE_FORMS.items():
@@ -142,7 +143,7 @@ def _check_firings(state: EngineState, network: Network) -> None:
 
 
 def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
-    """Refuse sums of another scale, those that the accumulator cannot hold, and those of nothing."""
+    """Refuse sums of another scale, sums beyond the accumulator, and sums without a contribution."""
     found = state.fixed_point
     named = operator.attrgetter("k", "bits", "clamp")
     if found is not None and not (isinstance(found, FixedPoint) and named(found) == named(fixed_point)):
@@ -168,10 +169,10 @@ def refuse_large_sums(
     fixed_point: FixedPoint,
     ids: npt.NDArray[np.uint32] | None = None,
 ) -> None:
-    """Refuse restored weights for which the constant contributions of a burst may exceed the accumulator.
+    """Refuse restored weights whose constant contributions may exceed the accumulator.
 
-    ``sums`` (n,) float64, n at least 1, are those of their magnitudes onto each neuron, in units of 2^-k; ``ids`` are
-    the neurons' ids where they are not their places.
+    ``sums`` (n,) float64, n at least 1, are the summed magnitudes of the contributions onto each neuron, in units of
+    2^-k. ``ids`` are the neurons' ids, if these are not 0 ... n - 1.
 
     Raises
     ------
@@ -224,7 +225,7 @@ def _check_mappings(network: Network) -> None:
 
 
 def _check_features(network: Network) -> None:
-    """Refuse features that name a modulator, a rule or a plastic mapping beyond those that there are."""
+    """Refuse features that name a modulator, a rule or a plastic mapping that does not exist."""
     features, rules = network.features, network.synapses.rules
     plastic = network.plastic_mappings
     named = {

@@ -1,4 +1,4 @@
-"""Asks this machine what it can run: the CUDA driver and wgpu; NVML is not asked here."""
+"""Queries of this machine: its cores, the CUDA driver and wgpu, but never NVML."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _INSTALL = (
 
 
 def this_machine() -> Machine:
-    """The machine at hand; starts no context on any device."""
+    """This machine; creates no context on any device."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return Machine(cores, ask_cuda(), ask_wgpu())
 
 
 def ask_wgpu() -> WgpuFacts:
-    """What wgpu says, where it is installed."""
+    """The adapters that wgpu shows, if it is installed."""
     if not _importable("wgpu"):
         return WgpuFacts()
     from burstproof.engine.wgpu.adapters import list_adapters
@@ -30,7 +30,7 @@ def ask_wgpu() -> WgpuFacts:
 
 
 def ask_cuda() -> CudaFacts:
-    """What the CUDA driver says, asked through cuda.core."""
+    """The devices that the CUDA driver shows, through cuda.core."""
     missing = [name for name in ("numba_cuda", "cuda.core", "cupy") if not _importable(name)]
     if missing:
         return CudaFacts(Obstacle(f"not installed: {', '.join(missing)}", _INSTALL))
@@ -61,7 +61,7 @@ def _describe(number: int, device: object) -> CudaDevice:
 
 
 def _memory_bytes(number: int) -> int:
-    """Memory of a device; cuda.core has no question for it, so its own bindings to the driver are asked."""
+    """Memory of a device, 0 if unknown; cuda.core has no query for it, so the driver bindings are used."""
     from cuda.bindings import driver
 
     status, handle = driver.cuDeviceGet(number)
@@ -72,7 +72,7 @@ def _memory_bytes(number: int) -> int:
 
 
 def _driver_version() -> tuple[int, int] | None:
-    """Newest CUDA that the driver takes (12080 is 12.8)."""
+    """Newest CUDA version that the driver supports (12080 is 12.8)."""
     from cuda.bindings import driver
 
     status, version = driver.cuDriverGetVersion()
@@ -80,7 +80,7 @@ def _driver_version() -> tuple[int, int] | None:
 
 
 def _tools_version() -> tuple[int, int] | None:
-    """CUDA of the installed packages: cuda-bindings carries the version of its toolkit."""
+    """CUDA version of the installed packages: cuda-bindings has the version of its toolkit."""
     try:
         major, minor = metadata.version("cuda-bindings").split(".")[:2]
     except metadata.PackageNotFoundError:
@@ -89,7 +89,7 @@ def _tools_version() -> tuple[int, int] | None:
 
 
 def _driver_obstacle(error: Exception) -> Obstacle:
-    """A failed question as a reason."""
+    """Why a query of the driver failed."""
     text = " ".join(str(error).split()) or type(error).__name__
     if "NO_DEVICE" in text:
         return NO_CUDA_DEVICE

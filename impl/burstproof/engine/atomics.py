@@ -1,6 +1,6 @@
-"""Atomics on int64 arrays for compiled code on the host, where it meets other threads or a device; and a pause.
+"""Atomics on int64 arrays for compiled host code that synchronises with other threads or a device; and a spin pause.
 
-numba has no names for them.
+numba has neither. All atomics are sequentially consistent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 Values = Sequence[ir.Value]
 Intrinsic = tuple[Signature, Callable[[BaseContext, ir.IRBuilder, Signature, Values], ir.Value]]
-"""The signature, and what writes the code."""
+"""The signature, and the function that emits the LLVM code."""
 
 _ORDER = "seq_cst"
 _BYTES = 8
@@ -34,7 +34,7 @@ def _place(context: BaseContext, builder: ir.IRBuilder, signature: Signature, ar
 
 @intrinsic  # type: ignore[untyped-decorator]
 def atomic_load(typing_context: Context, array: types.Array, index: types.Type) -> Intrinsic:
-    """``atomic_load(array, index)``: the value, and everything written before it was stored."""
+    """``atomic_load(array, index)``: load a value; what was written before its store is visible afterwards."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         return builder.load_atomic(_place(context, builder, signature, arguments), _ORDER, _BYTES)
@@ -44,7 +44,7 @@ def atomic_load(typing_context: Context, array: types.Array, index: types.Type) 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def atomic_store(typing_context: Context, array: types.Array, index: types.Type, value: types.Type) -> Intrinsic:
-    """``atomic_store(array, index, value)``: publish everything written before, by this value."""
+    """``atomic_store(array, index, value)``: store a value, and publish everything written before."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         builder.store_atomic(arguments[2], _place(context, builder, signature, arguments), _ORDER, _BYTES)
@@ -55,7 +55,7 @@ def atomic_store(typing_context: Context, array: types.Array, index: types.Type,
 
 @intrinsic  # type: ignore[untyped-decorator]
 def atomic_add(typing_context: Context, array: types.Array, index: types.Type, value: types.Type) -> Intrinsic:
-    """``atomic_add(array, index, value)``: the value before the addition."""
+    """``atomic_add(array, index, value)``: add; returns the value before."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         return builder.atomic_rmw("add", _place(context, builder, signature, arguments), arguments[2], _ORDER)
@@ -67,7 +67,7 @@ def atomic_add(typing_context: Context, array: types.Array, index: types.Type, v
 def atomic_exchange_if(
     typing_context: Context, array: types.Array, index: types.Type, expected: types.Type, value: types.Type
 ) -> Intrinsic:
-    """``atomic_exchange_if(array, index, expected, value)``: store if ``expected`` is there; returns what was there."""
+    """``atomic_exchange_if(array, index, expected, value)``: compare and swap; returns the value before."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         place = _place(context, builder, signature, arguments)
@@ -78,7 +78,7 @@ def atomic_exchange_if(
 
 @intrinsic  # type: ignore[untyped-decorator]
 def relax(typing_context: Context) -> Intrinsic:
-    """``relax()``: tell the core that this thread waits in a loop."""
+    """``relax()``: the pause instruction of a spin loop."""
 
     def generate(context: BaseContext, builder: ir.IRBuilder, signature: Signature, arguments: Values) -> ir.Value:
         if _PAUSE is not None:

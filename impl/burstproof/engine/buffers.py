@@ -1,4 +1,4 @@
-"""What an engine is going to allocate, buffer by buffer, and why; every backend that plans its memory says it so."""
+"""The memory plan of an engine: each buffer that it will allocate, and why; for all backends that plan."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class PlannedBuffer:
 
 @dataclass(frozen=True)
 class Planned:
-    """The buffers of an engine; ``choices`` says in words how it keeps sums and delays, and why, if it has a choice."""
+    """The buffers of an engine; ``choices`` explains how it keeps sums and delays, if it has a choice."""
 
     buffers: tuple[PlannedBuffer, ...]
     choices: str = ""
 
 
 def total_bytes(buffers: Sequence[PlannedBuffer], place: str = "device") -> int:
-    """Bytes of all buffers in one place."""
+    """Bytes of all buffers with this ``place``."""
     return sum(buffer.bytes for buffer in buffers if buffer.place == place)

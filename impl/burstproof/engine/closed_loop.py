@@ -1,4 +1,4 @@
-"""Bursts of a closed loop: stimulus in, one burst, what fired out, call by call."""
+"""A closed loop: each call takes a stimulus, runs one burst and returns what fired."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NO_AMOUNTS: Amounts = np.empty(0, np.float32)
 
 
 class ClosedLoop:
-    """What ``Engine.closed_loop`` opens: use it in a ``with`` block; the engine goes on after it, and within it, too.
+    """A closed loop over an engine (``Engine.closed_loop``); this one calls ``step`` of the engine.
 
-    This one calls ``step`` of its engine.
+    Use it in a ``with`` block. The engine itself stays usable, within the block too.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ClosedLoop:
     neurons : int
         N.
     outputs : uint32 (W,), optional
-        Neurons whose firings are wanted; all without it.
+        Neurons whose firings are returned; all by default.
 
     Attributes
     ----------
@@ -56,23 +56,23 @@ class ClosedLoop:
         Parameters
         ----------
         ids : uint32 (Q,)
-            Neurons that get something from outside. Ascending ids, each once, take the shortest way.
+            Stimulated neurons. Ascending ids without repetition are fastest.
         amounts : float32 (Q,)
-            What each of them gets.
+            Amount for each of them.
         forced : uint32 (R,)
             Neurons that are forced to fire.
 
         Returns
         -------
         uint32 (F,)
-            Neurons that fired, ascending; the caller's own.
+            Neurons that fired, ascending; a copy.
 
         Raises
         ------
         StimulusError
-            As ``Engine.step``. No burst was done then.
+            As ``Engine.step``; no burst was done.
         InputError
-            The loop is closed, or another thread is using the engine. No burst was done then.
+            The loop is closed, or another thread is using the engine; no burst was done.
         """
         if not self.lock.acquire(False):
             raise in_use("step")
@@ -91,7 +91,7 @@ class ClosedLoop:
             raise InputError("the closed loop has ended", where="step", cure="Open another one")
 
     def _chosen(self, fired: Ids) -> Ids:
-        """The wanted ones among ``fired``."""
+        """Those of ``fired`` that are outputs."""
         return fired if self._wanted is None else fired[self._wanted[fired]]
 
     def __enter__(self) -> Self:

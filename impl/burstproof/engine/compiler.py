@@ -1,4 +1,4 @@
-"""How numba compiles functions that run on the host."""
+"""Compilation of host functions by numba."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _suffix: ContextVar[Callable[[], str]] = ContextVar("_suffix", default=lambda: "
 
 @contextmanager
 def names_of(key: object) -> Iterator[None]:
-    """Within it, every compiled function gets a name of its own that belongs to ``key``.
+    """Within this context each compiled function gets a unique name that contains a digest of ``key``.
 
-    numba names the symbols of a function after its Python name and a number that counts the functions of the process.
-    A kernel loaded from disk brings the symbols of what it calls along; were one of them named like a function that
-    this process compiled for another key, the kernel would call that one.
+    numba names the symbols of a function after its Python name and a counter of the process. A kernel loaded from disk
+    brings the symbols of the functions that it calls. If one had the name of a function that this process compiled for
+    another key, the kernel would call that function.
     """
     digest, count = hashlib.sha256(repr(key).encode()).hexdigest()[:12], itertools.count()
     token = _suffix.set(lambda: f"_{digest}_{next(count)}")
@@ -40,15 +40,15 @@ _OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": False, "no_cfunc_
 
 
 def compiler(function: Compiled) -> Compiled:
-    """Compile ``function`` with IEEE arithmetic, outside the interpreter's lock.
+    """Compile ``function`` with IEEE arithmetic; it runs without the interpreter's lock.
 
-    Kernels do not count references, which takes long to compile: arrays belong to the caller, or lie on the stack.
+    Reference counting is off, because it takes long to compile: arrays belong to the caller, or lie on the stack.
     """
     compiled: Compiled = numba.njit(**_OPTIONS)(_named(function))
     return compiled
 
 
 def inner_compiler(function: Compiled) -> Compiled:
-    """Compile as ``compiler`` does, but for other kernels only: without the entry from Python, which takes long."""
+    """Like ``compiler``, for functions that only kernels call: no entry from Python, which takes long to compile."""
     compiled: Compiled = numba.njit(**_OPTIONS, no_cpython_wrapper=True)(_named(function))
     return compiled

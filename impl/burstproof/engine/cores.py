@@ -1,4 +1,4 @@
-"""How many cores a process may use, and how many are idle."""
+"""Numbers of cores that this process may use, and of idle ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def usable_cores(quota: Path = CPU_QUOTA) -> int:
-    """Cores that this process may use, no more than a container's share of processor time.
+    """Cores that this process may use, at most the CPU quota of its container.
 
     Source: Linux, control groups version 2: ``cpu.max`` holds microseconds per period and the period, or ``max``.
     """
@@ -22,7 +22,7 @@ def usable_cores(quota: Path = CPU_QUOTA) -> int:
 
 
 def idle_cores() -> int:
-    """Usable cores that no process has needed in the last minute; 0 where the system does not say."""
+    """Usable cores that were idle in the last minute, from the load average; 0 if the system does not tell."""
     try:
         return max(0, usable_cores() - round(os.getloadavg()[0]))
     except (AttributeError, OSError):

@@ -1,11 +1,11 @@
 """Compiled kernels on disk, so that the next process starts in milliseconds.
 
 numba's own disk cache never hits for functions that call functions made at run time, as all kernels do. A kernel is
-determined by its key, the sources of this package and the versions and processor that compile it: the file is named by
-a digest of all these. The files lie in a folder of this installation in ``NUMBA_CACHE_DIR``, else in the user's cache
-folder. They hold pickles of code, so only what this user sealed is decoded (``sealed.py``); anything else is compiled
-again. Of several processes that lack a kernel one compiles it and the others wait; ranks and test workers start so.
-Where no folder can be written, and for a user without a home folder, every process compiles.
+determined by its key, the sources of this package, the versions of its compilers and the processor: its file name is a
+digest of these. Each installation has a folder of its own in ``NUMBA_CACHE_DIR``, else in the user's cache folder.
+Files contain pickled code, so only files sealed by this user are decoded (``sealed.py``); all others are compiled
+again. If several processes lack a kernel, as ranks and test workers do at their start, one compiles it and the others
+wait. If no folder can be written, or the user has no home folder, every process compiles.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SOURCES = (
 )
 _PREFIX = "burstproof-kernel"
 MOST_COMPILING_S = 60.0
-"""For so long another process that compiles the same kernel is waited for: longer than that takes anywhere."""
+"""Longest wait for another process that compiles the same kernel; compiling takes less on any machine."""
 
 
 def _sources_digest() -> str:
-    """Digest of all that kernels are written in and compiled by."""
+    """Digest of the kernels' sources and of their compilers' versions."""
     digest = hashlib.sha256()
     for package in _SOURCES:
         for file in sorted(resources.files(package).iterdir(), key=lambda file: file.name):
@@ -53,11 +53,11 @@ def _sources_digest() -> str:
 
 
 SOURCES_DIGEST = _sources_digest()
-"""Taken on import, so that it belongs to the sources that this process runs."""
+"""Computed on import, so that it matches the sources that this process runs."""
 
 
 def _folder() -> SealedFolder | None:
-    """The folder of this installation, so that several do not remove each other's kernels; ``None`` without a cache."""
+    """The folder of this installation; ``None`` without a cache. Installations must not remove each other's kernels."""
     own = cache_folder()
     if own is None:
         return None
@@ -66,7 +66,7 @@ def _folder() -> SealedFolder | None:
 
 
 class DiskCache(_Cache):  # type: ignore[misc]
-    """What a numba dispatcher asks for a function compiled earlier; one file per function, key and signature."""
+    """The cache of a numba dispatcher: one file per function, key and signature."""
 
     def __init__(self, function: Any, key: object, folder: SealedFolder) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ class DiskCache(_Cache):  # type: ignore[misc]
         return f"{_PREFIX}-{SOURCES_DIGEST}-{what[:32]}"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The function compiled for ``signature``, or ``None``; a process that is compiling it is waited for."""
+        """The function compiled for ``signature``, or ``None``; waits for a process that is compiling it."""
         target.refresh()
         file = self._file(signature, target.codegen())
         content = self._folder.read(file)
@@ -108,7 +108,7 @@ class DiskCache(_Cache):  # type: ignore[misc]
         return None if content is None else CompileResult._rebuild(target, *pickle.loads(content))
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Keep ``compiled``; kernels of other sources go. A folder that cannot be written is left alone."""
+        """Store ``compiled``, and remove kernels of other sources; ignores a folder that cannot be written."""
         file = self._file(signature, compiled.codegen)
         try:
             if not (compiled.lifted or compiled.library.has_dynamic_globals):

@@ -1,4 +1,4 @@
-"""What an engine refuses of the features of a network, and of the state that they have."""
+"""Checks of a network's features, and of their part of a state, before an engine takes them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LARGEST_ID = 2**32 - 1
 
 
 def check_features(network: Network, profile: Profile) -> None:
-    """Refuse features that no engine can run, and all of them under a profile that does not know them.
+    """Refuse features that no engine can run, and any feature under a profile without features.
 
     Raises
     ------
     NetworkError
         Features under another profile than ``feagi-2.6``; a homeostat or a memory area with a value out of range; a
-        memory area without a neuron, which twins take their parameters from; ids of memory neurons that are taken.
+        memory area without a neuron, from which twins copy their parameters; neurons with ids of memory neurons.
     """
     features = network.features
     if features and profile.byte_synapses:
@@ -54,7 +54,7 @@ def _check_memory(index: int, area: MemoryArea, network: Network) -> None:
 
 
 def twin_count(state: FeatureState | None) -> int:
-    """Dense neurons that were added while the network ran."""
+    """Number of dense neurons that were added while the network ran."""
     return 0 if state is None else len(state.memory.twin_areas)
 
 
@@ -64,8 +64,8 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
     Raises
     ------
     NetworkError
-        Features in the one and not in the other; a column of another element type or length than its like; NaN; an
-        entry that names a neuron, an area or a mapping that is not there.
+        Features in only one of the two; a column of another element type or length than it must have; NaN; an entry
+        that names a neuron, an area or a mapping that does not exist.
     """
     if (state is None) == bool(network.features):
         got, allowed = ("none", "features") if state is None else ("features", "none")
@@ -85,12 +85,12 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
 
 
 def check_form(where: str, column: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Refuse a column of a state of another element type or shape.
+    """Refuse a column of a state that has not this element type and shape.
 
     Raises
     ------
     NetworkError
-        It is one.
+        Another type or shape.
     """
     if not isinstance(column, np.ndarray) or (column.dtype, column.shape) != (dtype, shape):
         got = (str(column.dtype), column.shape) if isinstance(column, np.ndarray) else column
@@ -98,12 +98,12 @@ def check_form(where: str, column: object, dtype: np.dtype[Any], shape: tuple[in
 
 
 def refuse_nan(where: str, column: npt.NDArray[Any]) -> None:
-    """Refuse a column of a state with NaN in it; most have none, which one pass shows.
+    """Refuse a column of a state that contains NaN; one pass is enough for a column without.
 
     Raises
     ------
     NetworkError
-        It has.
+        NaN.
     """
     if column.dtype.kind == "f" and np.isnan(column.min(initial=0)):
         allowed = "a number; potentials may be infinite"
@@ -111,12 +111,12 @@ def refuse_nan(where: str, column: npt.NDArray[Any]) -> None:
 
 
 def strange_ids(ids: npt.NDArray[Any], neurons: int, formed: int) -> npt.NDArray[np.bool_]:
-    """Which ids are neither of a neuron nor of a memory neuron, of which all below ``formed`` were there once."""
+    """Mask of ids that are neither those of ``neurons`` neurons nor of memory neurons formed so far (< ``formed``)."""
     return (ids >= neurons) & ((ids < FIRST_MEMORY_ID) | (ids >= formed))
 
 
 def _check_dense(state: FeatureState, network: Network) -> None:
-    """Trains, psp and the load, which only certain areas and bursts change."""
+    """Refuse trains and psps that the features cannot have changed, and a wrong ``bursts_since_load``."""
     if state.bursts_since_load not in (0, 1):
         where, got = f"state.{PREFIX}bursts_since_load", state.bursts_since_load
         raise NetworkError("not whether a burst has ended", where=where, got=got, allowed="0 or 1")
@@ -168,5 +168,5 @@ def _check_memories(memory: MemoryState, network: Network) -> None:
 
 
 def _refuse(name: str, column: npt.NDArray[np.generic], wrong: npt.NDArray[np.bool_]) -> None:
-    """Raise for the first entry that ``wrong`` marks."""
+    """Raise an error for the first entry that ``wrong`` marks."""
     refuse_first(NetworkError, wrong, column, "the state names what the network does not have", f"state.{PREFIX}{name}")

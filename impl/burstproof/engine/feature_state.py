@@ -19,20 +19,20 @@ Integers = npt.NDArray[np.int64]
 
 
 def _column(dtype: type[np.generic], letter: str) -> Any:
-    """A field with an array, empty unless it is given; columns whose ``letter`` is the same are equally long."""
+    """An array field, empty by default; columns with the same ``letter`` have the same length."""
     return field(default_factory=lambda: np.empty(0, dtype), metadata={"dtype": dtype, "letter": letter})
 
 
 @dataclass(frozen=True, eq=False)
 class MadeSynapses:
-    """Synapses that associative mappings made and that are still there (section 8), by source, then target.
+    """Existing synapses that associative mappings made (section 8), by source, then target.
 
     Attributes
     ----------
     sources, targets : uint32 (A,)
         Ids of dense neurons, twins included, or of memory neurons.
     mappings : uint32 (A,)
-        Position of the mapping in ``Features.associative``: it says the type and the rule.
+        Index of the mapping in ``Features.associative``, which has the type and the rule.
     weights, postsynaptic_potentials, eligibility_traces : float32 (A,)
     """
 
@@ -46,7 +46,7 @@ class MadeSynapses:
 
 @dataclass(frozen=True, eq=False)
 class MemoryState:
-    """Memory areas (section 7): L live memory neurons, ids ascending.
+    """State of memory areas (section 7): L live memory neurons, ids ascending.
 
     Attributes
     ----------
@@ -68,26 +68,26 @@ class MemoryState:
     last_fired : int64 (L,)
         As ``EngineState.last_fired``.
     twins : int64 (L,)
-        Id of the dense twin, -1 where there is none.
+        Id of the dense twin, -1 without one.
     arriving : int64 (L,)
         Contributions that arrive in the next burst, in units of 2^-k.
     arriving_candidate : bool (L,)
-        Whether any does.
+        Whether any arrives.
     frame_memories, frame_bursts, frame_areas, frame_ids : uint32 (V,)
-        What replays: a row for each voxel of each memory, in the order memory, burst of the pattern (0 is the oldest),
-        upstream area, id. Kept only where the area has twin areas.
+        Patterns to replay: a row for each voxel of each memory, by memory, burst of the pattern (0 is the oldest),
+        upstream area, id. Kept only if the area has twin areas.
     frame_potentials : float32 (V,)
-        Potential of the voxel's neuron, averaged where the area learns potentials.
+        Potential of the voxel's neuron, averaged if the area learns potentials.
     recent_bursts : int64 (R,), recent_areas, recent_ids : uint32 (R,), recent_potentials : float32 (R,)
         Firings of upstream areas in the last ``history_bursts`` bursts, in the order burst, id.
     injection_bursts : int64 (I,), injection_memories : uint32 (I,), injection_learns : bool (I,)
-        Injections under way: the burst in which they are due, their memory, and whether its potentials are averaged
-        then; in the order due burst, burst of the pattern, area.
+        Pending injections: the burst in which they are due, their memory, and whether its potentials are averaged
+        then; by due burst, burst of the pattern, area.
     learnt_potentials : float32 (Q,)
-        New potentials of the injections that learn, one after another, each in the order of its memory's frames.
+        New potentials of the injections that learn, concatenated, each in the order of its memory's frames.
     replay_bursts : int64 (P,), replay_neurons : uint32 (P,), replay_potentials : float32 (P,), replay_adds : bool (P,)
-        Replays under way: the burst in which they are due, the dense neuron, the potential with which it is forced or,
-        where ``replay_adds``, which is added to its sum; by due burst, then in the order in which they were caused.
+        Pending replays: the burst in which they are due, the dense neuron, and the potential with which it is forced
+        or, if ``replay_adds``, which is added to its sum; by due burst, then in the order of their causes.
     twin_areas, twin_memories : uint32 (T,)
         Area and memory of each dense neuron that was added; neuron N + j is row j, N the network's neuron count.
     """
@@ -138,15 +138,15 @@ FEATURES_BY_NEURON = (
     "trains",
     "held_potentials",
 )
-"""Fields of the features' state whose only axis is the neurons'."""
+"""Fields of ``FeatureState`` with one entry per neuron."""
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureState:
-    """What the next burst depends on beyond leaky integrate-and-fire; N neurons, S synapses, M modulators.
+    """The state of features: N neurons, S synapses, M modulators.
 
-    Columns that no feature of the network changes hold what the network's tables hold. Where memory areas added T
-    twins, every column of neurons, here and in ``EngineState``, has N + T entries: the network's, then the twins'.
+    Columns that no feature changes equal those of the network's tables. If memory areas added T twins, all neuron
+    columns, here and in ``EngineState``, have N + T entries: the network's, then the twins'.
 
     Attributes
     ----------
@@ -157,9 +157,9 @@ class FeatureState:
     homeostat_leaks : float32 (N + T,)
         The homeostat's leak g before modulation; 0 outside homeostatic areas and for twins.
     trains : bool (N + T,)
-        Neurons whose spike train forces them to fire in the next burst.
+        Neurons that a spike train forces to fire in the next burst.
     held_potentials : float32 (N + T,)
-        Potential that these firings carry; 0 for others.
+        Potentials of these firings; 0 for other neurons.
     signals : float32 (M,)
         Signals of the burst just done, which act in the next one; 0 before the first burst after a load.
     bursts_since_load : int
@@ -187,11 +187,11 @@ class FeatureState:
 
 
 PREFIX = "features."
-"""Before the name of a column of ``FeatureState`` where it stands beside those of ``EngineState``."""
+"""Prefix of the columns of ``FeatureState`` among those of ``EngineState``."""
 
 
 def _leaves(kind: type[Any], prefix: str) -> Iterator[tuple[str, dataclasses.Field[Any]]]:
-    """Names and fields of a value and of the values in it."""
+    """Names and fields of a dataclass, those of nested dataclasses included."""
     for item in dataclasses.fields(kind):
         inner = item.default_factory
         if isinstance(inner, type):
@@ -204,11 +204,11 @@ FORMS: dict[str, tuple[np.dtype[Any], str]] = {
     name: (np.dtype(item.metadata.get("dtype", np.int64)), item.metadata.get("letter", "1"))
     for name, item in _leaves(FeatureState, PREFIX)
 }
-"""Columns of a feature state in order, with dtype and the letter of its length; one number is a column of one."""
+"""Columns of a feature state in order: dtype, and the letter of the length. A scalar is a column of length 1."""
 
 
 def columns_of(state: FeatureState) -> dict[str, npt.NDArray[Any]]:
-    """The columns of ``FORMS``."""
+    """The columns of ``state``, named as in ``FORMS``."""
     found = {}
     for name, (dtype, letter) in FORMS.items():
         value: Any = state
@@ -219,7 +219,7 @@ def columns_of(state: FeatureState) -> dict[str, npt.NDArray[Any]]:
 
 
 def from_columns(columns: Mapping[str, npt.NDArray[Any]]) -> FeatureState:
-    """The state whose ``columns_of`` these are; those of other values are ignored."""
+    """The inverse of ``columns_of``; other columns are ignored."""
     state: FeatureState = _assembled(FeatureState, PREFIX, columns)
     return state
 

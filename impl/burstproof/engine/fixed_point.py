@@ -1,4 +1,4 @@
-"""Fixed-point accumulation: one scale for a network and its options, on every backend (SEMANTICS section 7)."""
+"""The fixed-point scale of the sums: one for a network and its options, on all backends (SEMANTICS section 7)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from burstproof.network.plasticity import PlasticMapping
 
 _COUNTED = 1 << 22
-"""Synapses that a histogram over all neurons is made for at a time."""
+"""Synapses per histogram over all neurons."""
 _FRACTIONAL_STIMULUS_K = 30
 _LEARNING_K = range(36, 19, -1)
-"""Scales of networks whose contributions are not known beforehand, the finest first."""
+"""Scales for networks whose contributions change or are computed, the finest first."""
 _LEARNING_SUM, _LEARNING_INPUT = 2.0**49, 64.0
 MOST_NEW_SYNAPSES = 1 << 16
-"""Synapses onto one neuron that may appear while a network runs; beyond that an engine stops with an error."""
+"""Most synapses onto one neuron that may appear while a network runs; more are an error."""
 
 _SUM_32, _SUM_64 = 2.0**31, 2.0**62
 
@@ -95,7 +95,7 @@ def fraction_digits(values: npt.NDArray[np.float32], known: int = 0) -> int:
 
 @dataclass(frozen=True)
 class ContributionSurvey:
-    """What the scale follows from, over all valid synapses of a network.
+    """The figures that determine the scale, over all valid synapses of a network.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class ContributionSurvey:
     digits : int
         Least k for which every contribution is a multiple of 2^-k.
     in_degree : int
-        Largest number of synapses onto one neuron, those that may appear while the network runs included.
+        Largest number of synapses onto one neuron, including those that may appear while the network runs.
     """
 
     largest_input: float
@@ -116,7 +116,7 @@ _SURVEYS: WeakKeyDictionary[Network, ContributionSurvey] = WeakKeyDictionary()
 
 
 def _survey(network: Network) -> ContributionSurvey:
-    """The survey of ``network``, which every engine over it asks for."""
+    """The survey of ``network``, cached, since every engine over it needs it."""
     if network not in _SURVEYS:
         _SURVEYS[network] = _survey_of(network)
     return _SURVEYS[network]
@@ -151,14 +151,14 @@ def _survey_of(network: Network) -> ContributionSurvey:
 
 
 def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
-    """The scale and width for ``network`` under ``options``; a function of nothing else.
+    """The scale and width for ``network`` under ``options``; it depends on nothing else.
 
-    A scale that the network brings along is kept if it was planned for the same stimulus.
+    A scale stored in the network is kept if it was planned for the same stimulus bounds.
 
     Raises
     ------
     NetworkError
-        A contribution that is not finite, or a scale brought along that does not hold the network's sums.
+        A contribution that is not finite, or a stored scale that does not hold the network's sums.
     """
     survey = _survey(network)
     computed = _mp_driven_synapses(network) or _factors_act(network) or synapses_appear(network.features)
@@ -173,7 +173,8 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
     limit = _SUM_32 if kept.bits == 32 else _SUM_64
     bounded = not learns and _largest_sum(survey, network.power_amount, options) * 2.0**kept.k < limit
     clamp = int(limit) - 1 if bounded else _clamp(survey.in_degree)
-    if kept.clamp != clamp or not (bounded or (kept.bits == 64 and (learns or kept.k == 0))):
+    fits = bounded or (kept.bits == 64 and (learns or kept.k == 0))
+    if kept.clamp != clamp or not fits:
         raise NetworkError(
             "the network brings along a scale that does not hold its sums",
             where="network.fixed_point",
@@ -188,7 +189,7 @@ def plan_fixed_point(network: Network, options: EngineOptions) -> FixedPoint:
 def _learning_fixed_point(
     network: Network, options: EngineOptions, survey: ContributionSurvey, computed: bool
 ) -> FixedPoint:
-    """The scale where contributions are not known beforehand."""
+    """The scale if contributions change or are computed."""
     if not computed and _outside_digits(network.power_amount, options) == 0 and _learns_integers(network):
         return FixedPoint(0, 64, _clamp(survey.in_degree), True, UNBOUNDED, *_declared(options))
     largest = max(_largest_sum(survey, network.power_amount, options), _LEARNING_INPUT)
@@ -198,7 +199,7 @@ def _learning_fixed_point(
 
 
 def static_fixed_point(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> FixedPoint:
-    """The scale and width for a network without mp-driven and plastic synapses: exact wherever 64 bit hold the sums."""
+    """The scale and width without mp-driven and plastic synapses: exact if 64 bits hold the sums."""
     digits = max(survey.digits, _outside_digits(power_amount, options))
     exact = not options.fractional_stimulus
     largest = _largest_sum(survey, power_amount, options)
@@ -213,7 +214,7 @@ def static_fixed_point(survey: ContributionSurvey, power_amount: float, options:
 
 
 def _declared(options: EngineOptions) -> tuple[float, bool]:
-    """What the options say of the stimulus, which the scale follows from too."""
+    """The declared bounds of the stimulus, which the scale depends on."""
     return options.max_stimulus, options.fractional_stimulus
 
 
@@ -236,13 +237,13 @@ def _factors_act(network: Network) -> bool:
 
 
 def _integer_steps(mapping: PlasticMapping) -> bool:
-    """Whether the rule adds integers to weights and bounds them by one."""
+    """Whether the rule changes weights by integers and bounds them by an integer."""
     bound = 0.0 if mapping.max_weight is None else mapping.max_weight
     return mapping.eta == 1.0 and not mapping.rewarded and not mapping.learning_rates and float(bound).is_integer()
 
 
 def _learns_integers(network: Network) -> bool:
-    """Whether contributions stay integers, whatever the plastic rules do."""
+    """Whether contributions remain integers under the plastic rules."""
     if not all(_integer_steps(mapping) for mapping in network.plastic_pairs if len(mapping.synapses)):
         return False
     synapses = network.synapses
@@ -251,7 +252,7 @@ def _learns_integers(network: Network) -> bool:
 
 
 def _largest_sum(survey: ContributionSurvey, power_amount: float, options: EngineOptions) -> float:
-    """Bound of the magnitude of one neuron's sum, with power and declared stimulus."""
+    """Bound of the magnitude of a neuron's sum, including power and declared stimulus."""
     return survey.largest_input + (abs(float(_single(power_amount)[0])) + options.max_stimulus)
 
 

@@ -1,4 +1,4 @@
-"""Engines that cannot go on: closed, in use by another thread, or left within a burst by an error or Ctrl-C."""
+"""Errors of engines that cannot go on: closed, in use by another thread, or stopped within a burst."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _CURE = "Restore a state, or create another engine"
 
 
 class Failing(Protocol):
-    """An engine; ``failure`` says why it cannot go on, if a burst of it did not end."""
+    """An engine; ``failure`` is the error that ended a burst early, so that the engine cannot go on."""
 
     failure: Exception | None
 
 
 def interrupted(cure: str = _CURE) -> InputError:
-    """What is said of an engine of which nobody knows which bursts it has done."""
+    """The error of an engine that was interrupted, so that its burst is unknown."""
     return InputError("the engine was interrupted within a burst", where="run", cure=cure)
 
 
 def closed() -> InputError:
-    """What is said of an engine that is closed."""
+    """The error of an engine that is closed."""
     return InputError("the engine is closed", where="run", cure="Create another engine")
 
 
@@ -32,7 +32,7 @@ def in_use(where: str) -> InputError:
 
 
 def refuse_failed(engine: Failing) -> None:
-    """Refuse to go on with ``engine`` if a burst of it did not end.
+    """Raise if a burst of ``engine`` did not end.
 
     Raises
     ------
@@ -44,9 +44,9 @@ def refuse_failed(engine: Failing) -> None:
 
 
 class KeepingFailure:
-    """Bursts of ``engine`` within: what is raised before they end becomes its ``failure``.
+    """A context for bursts of ``engine``: an exception that ends them becomes its ``failure``.
 
-    ``cure`` is what can be done after an interruption. A class, because every step enters it: a generator takes longer.
+    ``cure`` is the advice after an interruption. A class, because every step enters it and a generator is slower.
     """
 
     __slots__ = ("_cure", "_engine")

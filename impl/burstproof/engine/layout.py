@@ -1,8 +1,8 @@
-"""One network packed for one engine: integer contributions, computed synapses, plastic rules, parameters.
+"""A network packed for an engine: integer contributions, computed synapses, plastic rules, parameters.
 
-Nothing here knows a device: the CPU engine and the CUDA engine pack the same arrays. Contributions that never
-change are *static* and quantised once; those of plastic synapses, of mp-driven and degenerating sources and of rules
-with transmission factors are *computed* when the source fires and kept in rows of their own, so that a network without
+The layout is independent of the device: the CPU engine and the CUDA engine use the same arrays. Contributions that
+never change are *static*: they are quantised once. Those of plastic synapses, of mp-driven and degenerating sources and
+of rules with transmission factors are *computed* when the source fires. They have separate rows, so a network without
 them pays nothing.
 """
 
@@ -45,7 +45,7 @@ class StaticRows:
     delays : uint8 (P,) or None
         ``None`` when every delay in the network is 1.
     clamped_sources : bool (N,) or None
-        Sources of which a contribution was clamped (their firing sets the sticky flag), if there are any.
+        Sources with a clamped contribution, whose firing sets the sticky clamp flag; ``None`` if there are none.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -71,15 +71,15 @@ class ComputedRows:
         Weights at the time of packing; a plastic engine changes its own copy.
     psps : float32 (C,)
     signs : int8 (C,)
-        +1, -1, or 0 for a plastic synapse onto an invalid neuron: it learns, but contributes nothing.
+        +1, -1, or 0 for a plastic synapse onto an invalid neuron, which learns, but contributes nothing.
     delays : uint8 (C,) or None
     mp_driven : bool (N,)
         Whether the source's potential at firing replaces psp.
     divisors : float32 (N,)
     rules : uint16 (C,)
-        Column of the synapse table: whose transmission factor the contribution gets, 0 for none.
+        Column of the synapse table: the rule whose transmission factor multiplies the contribution, 0 for none.
     degeneration : float32 (N,)
-        What a firing of the source takes from psp afterwards.
+        Amount by which a firing of the source lowers psp afterwards.
     """
 
     offsets: npt.NDArray[np.int64]
@@ -97,14 +97,14 @@ class ComputedRows:
 
 @dataclass(frozen=True, eq=False)
 class PlasticRules:
-    """The plastic mappings over the computed rows: L valid plastic synapses of R mappings.
+    """Plastic mappings over the computed rows: R mappings with L valid plastic synapses.
 
     Attributes
     ----------
     starts : int64 (R + 1,)
         Mapping r has the entries ``starts[r]:starts[r + 1]`` of the (L,) arrays.
     positions : int64 (L,)
-        Place in the arrays of ``ComputedRows``.
+        Index into the arrays of ``ComputedRows``.
     sources, targets : uint32 (L,)
     windows : int64 (R,)
     potentiations, depressions : float32 (R,)
@@ -131,7 +131,7 @@ class PlasticRules:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Everything constant that an engine needs of a network.
+    """The constant arrays and values of a network that an engine needs.
 
     Attributes
     ----------
@@ -149,10 +149,10 @@ class Layout:
         Quantised amount.
     power_clamped : bool
     needs_flags : bool
-        Whether a candidate may have the sum 0 without stimulus from outside, so that CUDA and WGPU need a flag beside
-        the sum; otherwise a neuron is a candidate if and only if its sum is not 0.
+        Whether a candidate may have the sum 0 without external stimulus, so that CUDA and WGPU need a flag beside the
+        sum; otherwise a neuron is a candidate if and only if its sum is not 0.
     drawn_in_degree : int
-        The largest in-degree where a device draws the static rows itself, which are not here then.
+        The largest in-degree if a device generates the static rows itself; they are not in the layout then.
     """
 
     neuron_count: int
@@ -169,7 +169,7 @@ class Layout:
 
     @cached_property
     def in_degree(self) -> int:
-        """Most contributions that one neuron can receive in one burst: its synapses, each of which arrives once."""
+        """Most contributions that a neuron can receive in a burst: its synapses, each of which arrives at most once."""
         counts = np.zeros(self.neuron_count, np.int64)
         rows = (self.static.targets, self.computed.targets) if self.computed is not None else (self.static.targets,)
         for targets in rows:
@@ -179,16 +179,16 @@ class Layout:
 
     @property
     def source_count(self) -> int:
-        """Rows of synapses: the neurons of the whole network, of which a shard's layout holds some only."""
+        """Number of rows: neurons of the whole network, also in the layout of a shard."""
         return len(self.static.offsets) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class SynapseFacts:
-    """What packing a part of a network's synapses has to know of all of them.
+    """Facts of all synapses of a network that packing a part of them needs.
 
-    ``divisors`` (N,) float32 per source, or ``None`` when nothing is divided; ``max_delay`` is the largest delay of a
-    valid synapse, at least 1.
+    ``divisors`` (N,) float32 per source, or ``None`` if nothing is divided. ``max_delay``: the largest delay of a valid
+    synapse, at least 1.
     """
 
     divisors: npt.NDArray[np.float32] | None
@@ -208,9 +208,10 @@ def build_layout(
     facts: SynapseFacts | None = None,
     modelled: frozenset[Section] = NOTHING,
 ) -> Layout:
-    """Pack ``network``; ``facts`` are those of a larger network of which it has some of the synapses.
+    """Pack ``network``.
 
-    ``modelled`` are the features that the engine has.
+    ``facts`` are those of the whole network, if ``network`` has only some of its synapses. ``modelled``: the features
+    that the engine supports.
 
     Raises
     ------
@@ -233,16 +234,16 @@ def build_layout(
     power_units, power_clamped = fixed_point.quantise(np.array([network.power_amount], np.float32))
     cancels = unsigned_zero or computed is not None or (power_neuron >= 0 and int(power_units[0]) <= 0)
     return Layout(
-        network.neuron_count,
-        max_delay,
-        neurons,
-        static,
-        computed,
-        plastic,
-        power_neuron,
-        int(power_units[0]),
-        power_clamped,
-        cancels,
+        neuron_count=network.neuron_count,
+        max_delay=max_delay,
+        neurons=neurons,
+        static=static,
+        computed=computed,
+        plastic=plastic,
+        power_neuron=power_neuron,
+        power_amount=int(power_units[0]),
+        power_clamped=power_clamped,
+        needs_flags=cancels,
     )
 
 
@@ -253,9 +254,9 @@ def refuse_overflow(
     fixed_point: FixedPoint,
     ids: npt.NDArray[np.uint32] | None = None,
 ) -> None:
-    """Refuse restored weights whose sums the accumulator planned for the network cannot hold.
+    """Refuse restored weights whose sums do not fit the accumulator planned for the network.
 
-    ``ids`` are the neurons' ids where the layout holds a shard.
+    ``ids`` are the neurons' ids, if the layout is that of a shard.
 
     Raises
     ------
@@ -285,7 +286,7 @@ class _Kinds:
 
 
 def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -> _Kinds:
-    """Which synapses are static, which computed; ``contributes`` leaves out what cannot reach a candidate."""
+    """Which synapses are static and which computed; ``contributes`` marks valid ones onto valid neurons."""
     synapses = network.synapses
     transmits, losses, changing = transmitting(network), degeneration(network), associated(network)
     varied = any(one is not None for one in (mp_sources, transmits, losses, changing))
@@ -311,7 +312,7 @@ def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -
 def _grouped(
     network: Network, mask: npt.NDArray[np.bool_] | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """Offsets (N + 1,) and table rows of the masked synapses by source; rows ``None``: the table as it is."""
+    """Offsets (N + 1,) and table rows of the masked synapses, by source; rows ``None``: the table is in this order."""
     order = network.row_order
     if mask is None:
         return order.offsets, order.order
@@ -342,7 +343,7 @@ def _static_rows(
     mask: npt.NDArray[np.bool_] | None,
     max_delay: int,
 ) -> tuple[StaticRows, bool]:
-    """The static rows, and whether a sum of their contributions can be 0."""
+    """The static rows, and whether a contribution is 0 or negative, so that a sum can be 0."""
     synapses = network.synapses
     offsets, rows = _grouped(network, mask)
     clamped = np.zeros(network.neuron_count, np.bool_)
@@ -383,18 +384,19 @@ def _computed_rows(
     offsets, grouped = _grouped(network, kinds.computed)
     rows = np.empty(0, np.int64) if grouped is None else grouped
     signs = np.where(synapses.types[rows] == 0, 1, -1) * kinds.contributes[rows]
+    losses = degeneration(network)
     return ComputedRows(
-        offsets,
-        _taken(synapses.target_neurons, rows),
-        rows,
-        _taken(synapses.weights, rows),
-        _taken(synapses.postsynaptic_potentials, rows),
-        signs.astype(np.int8),
-        _taken(synapses.delay_bursts, rows) if max_delay > 1 else None,
-        mp_sources,
-        np.ones(network.neuron_count, np.float32) if divisors is None else divisors,
-        _taken(synapses.rules, rows),
-        np.zeros(network.neuron_count, np.float32) if (losses := degeneration(network)) is None else losses,
+        offsets=offsets,
+        targets=_taken(synapses.target_neurons, rows),
+        rows=rows,
+        weights=_taken(synapses.weights, rows),
+        psps=_taken(synapses.postsynaptic_potentials, rows),
+        signs=signs.astype(np.int8),
+        delays=_taken(synapses.delay_bursts, rows) if max_delay > 1 else None,
+        mp_driven=mp_sources,
+        divisors=np.ones(network.neuron_count, np.float32) if divisors is None else divisors,
+        rules=_taken(synapses.rules, rows),
+        degeneration=np.zeros(network.neuron_count, np.float32) if losses is None else losses,
     )
 
 
@@ -402,25 +404,24 @@ def _plastic_rules(network: Network, computed: ComputedRows | None) -> PlasticRu
     if not network.plastic_pairs or computed is None:
         return None
     synapses, pairs = network.synapses, network.plastic_pairs
-    place = np.full(network.synapse_count, -1, np.int64)
-    place[computed.rows] = np.arange(len(computed.rows))
+    position_of_row = np.full(network.synapse_count, -1, np.int64)
+    position_of_row[computed.rows] = np.arange(len(computed.rows))
     rows = [mapping.synapses for mapping in pairs]
     flat = np.concatenate(rows)
     changes = np.stack([steps(m) for m in pairs])
     windows = np.array([m.window for m in pairs], np.int64)
+    decays = [decay_of(m.eligibility_decay) if m.rewarded and m.eligibility_decay > 0 else 0 for m in pairs]
     return PlasticRules(
-        np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64),
-        place[flat],
-        synapses.source_neurons[flat],
-        synapses.target_neurons[flat],
-        windows,
-        np.ascontiguousarray(changes[:, 0]),
-        np.ascontiguousarray(changes[:, 1]),
-        np.array(
-            [decay_of(m.eligibility_decay) if m.rewarded and m.eligibility_decay > 0 else 0 for m in pairs], np.float32
-        ),
-        np.array([m.eta for m in pairs], np.float32),
-        np.array([np.inf if m.max_weight is None else m.max_weight for m in pairs], np.float32),
-        np.array([m.frozen for m in pairs], np.bool_),
-        int(windows.max()),
+        starts=np.concatenate(([0], np.cumsum([len(r) for r in rows]))).astype(np.int64),
+        positions=position_of_row[flat],
+        sources=synapses.source_neurons[flat],
+        targets=synapses.target_neurons[flat],
+        windows=windows,
+        potentiations=np.ascontiguousarray(changes[:, 0]),
+        depressions=np.ascontiguousarray(changes[:, 1]),
+        decays=np.array(decays, np.float32),
+        etas=np.array([m.eta for m in pairs], np.float32),
+        max_weights=np.array([np.inf if m.max_weight is None else m.max_weight for m in pairs], np.float32),
+        frozen=np.array([m.frozen for m in pairs], np.bool_),
+        longest_window=int(windows.max()),
     )

@@ -1,14 +1,14 @@
-"""What a machine can run, as plain values; ``ask_machine`` fills them in."""
+"""The hardware and drivers of a machine as plain values, which ``ask_machine`` fills in."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 OLDEST_CAPABILITY = (7, 0)
-"""Compute capability from which the CUDA engine runs (requirement ST-2)."""
+"""Least compute capability for the CUDA engine (requirement ST-2)."""
 
 OLDEST_CAPABILITY_CUDA_13 = (7, 5)
-"""The tools of CUDA 13 build for nothing older (shared toolchain notes)."""
+"""Least compute capability that CUDA 13 compiles for (shared toolchain notes)."""
 
 INSTALL_WGPU = "Install the extra in the folder of the clone: pip install '.[wgpu]'"
 _CUDA_12 = "Install the tools of CUDA 12: pip install '.[cuda12]' in the folder of the clone"
@@ -16,7 +16,7 @@ _CUDA_12 = "Install the tools of CUDA 12: pip install '.[cuda12]' in the folder 
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """One device that the driver shows; ``memory_bytes`` 0 means that the driver did not say."""
+    """A device that the driver shows; ``memory_bytes`` is 0 if unknown."""
 
     number: int
     name: str
@@ -47,7 +47,7 @@ class Usable:
 
 @dataclass(frozen=True)
 class CudaFacts:
-    """What the driver answered, or what kept it from being asked.
+    """The devices and versions that the driver reported, or why it could not be queried.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class CudaFacts:
         Missing package, missing driver, failing driver; ``None`` if the driver answered.
     devices : tuple of CudaDevice
     driver_version, tools_version : tuple of int, or None
-        Newest CUDA that the driver takes, and the CUDA of the installed packages, as (major, minor).
+        Newest CUDA version that the driver supports, and that of the installed packages, as (major, minor).
     """
 
     obstacle: Obstacle | None = None
@@ -64,7 +64,7 @@ class CudaFacts:
     tools_version: tuple[int, int] | None = None
 
     def found(self, device: int) -> Usable | Obstacle:
-        """What the CUDA engine would run on as device ``device``, or why it cannot."""
+        """What the CUDA engine would run on with this device, or why it cannot."""
         if self.obstacle is not None:
             return self.obstacle
         if not self.devices:
@@ -97,16 +97,16 @@ class CudaFacts:
 
 @dataclass(frozen=True)
 class WgpuAdapter:
-    """One adapter that wgpu shows, with the limits of its buffers.
+    """An adapter that wgpu shows, with its buffer limits.
 
     Attributes
     ----------
     number : int
-        Place in the list, which ``WgpuOptions.adapter`` names.
+        Index in wgpu's list, as in ``WgpuOptions.adapter``.
     name, kind, api : str
-        ``kind`` is wgpu's type of adapter (``DiscreteGPU``, ``IntegratedGPU``, ``CPU``, ...), ``api`` what drives it.
+        ``kind`` is wgpu's adapter type (``DiscreteGPU``, ``IntegratedGPU``, ``CPU``, ...), ``api`` the graphics API.
     largest_buffer_bytes, largest_binding_bytes : int
-        Largest buffer, and largest part of one that a shader can be given.
+        Largest buffer, and largest part of one that can be bound to a shader.
     """
 
     number: int
@@ -118,7 +118,7 @@ class WgpuAdapter:
 
     @property
     def software(self) -> bool:
-        """Whether the adapter is a program on the CPU."""
+        """Whether the adapter is a software renderer on the CPU."""
         return self.kind == "CPU"
 
 
@@ -127,7 +127,7 @@ _ADAPTER_ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")
 
 @dataclass(frozen=True)
 class WgpuFacts:
-    """The adapters that wgpu shows, or what kept it from being asked."""
+    """The adapters that wgpu shows, or why it could not be queried."""
 
     obstacle: Obstacle | None = Obstacle("not installed: wgpu", INSTALL_WGPU)
     adapters: tuple[WgpuAdapter, ...] = ()
@@ -146,13 +146,13 @@ class WgpuFacts:
         return Usable(f"{adapter.name} through {adapter.api}{aside}", adapter.software)
 
     def preferred(self) -> WgpuAdapter:
-        """The adapter that is taken where none is named; there must be one."""
+        """The adapter that is used by default; there must be one."""
         return min(self.adapters, key=lambda a: _ADAPTER_ORDER.index(a.kind))
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the choice of a backend needs to know of this machine."""
+    """The facts of a machine on which the choice of a backend depends."""
 
     cpu_cores: int
     cuda: CudaFacts

@@ -1,4 +1,4 @@
-"""Options of the engines: what every backend is given besides the network."""
+"""Options of the engines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_THREADS = 4096
 
 
 def _check_kind(where: str, value: object, kind: type) -> None:
-    """Refuse what is no ``kind``: a name in its place would be taken for something else without a word."""
+    """Refuse a value of another type: a string would silently be taken for something else."""
     if isinstance(value, kind):
         return
     names = ", ".join(str(one) for one in kind) if issubclass(kind, Enum) else f"a value of {kind.__module__}"
@@ -23,7 +23,7 @@ def _check_kind(where: str, value: object, kind: type) -> None:
 
 
 def check_firing_rate(where: str, rate: object) -> None:
-    """Refuse what is no share of the neurons.
+    """Refuse a firing rate that is not a fraction.
 
     Raises
     ------
@@ -41,11 +41,11 @@ class CpuOptions:
     Attributes
     ----------
     threads : int
-        0 chooses one or all cores by size.
+        0 chooses by network size.
     specialise : bool or None
-        Whether kernels are compiled for what the network uses, which takes seconds and makes bursts faster, or the
-        general ones serve, compiled once for all networks of a profile. ``None`` chooses by size, and a small network
-        gets its own in a long run. Results are equal.
+        True: compile kernels for what the network uses, which takes seconds and makes bursts faster. False: use the
+        general kernels, compiled once for all networks of a profile. ``None`` chooses by network size; a small network
+        gets kernels of its own in a long run. Results are equal.
     """
 
     threads: int = 0
@@ -58,7 +58,7 @@ class CpuOptions:
 
 
 class SynapseMemory(Enum):
-    """Where the CUDA engine keeps synapses: on the device, in page-locked host memory, or there only if they must."""
+    """Where the CUDA engine keeps synapses: on the device, in page-locked host memory, or there if they do not fit."""
 
     AUTO = "auto"
     DEVICE = "device"
@@ -69,17 +69,17 @@ class SynapseMemory(Enum):
 class CudaOptions:
     """Options of the CUDA engine.
 
-    ``block_size`` 0 takes the default for the network's size class; ``batch_length`` is the number of bursts
-    captured in one graph (0 chooses); ``memory_limit_bytes`` 0 means what the device has free. ``synapse_memory``
-    changes the speed and no result. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and
-    0 chooses by size; sums that need more get it. ``autotune`` measures other launch configurations than these and
-    takes the fastest (``cuda/tuner.py``). ``firing_rate`` is the expected share of neurons that fire in a burst, from 0
-    to 1: it decides how contributions are delivered, and no result; 0 means 1 %. What runs show takes its place.
+    ``block_size`` 0 takes the default for the network's size class; ``batch_length`` is the number of bursts captured
+    in one graph (0 chooses); ``memory_limit_bytes`` 0 means the free memory of the device. ``synapse_memory`` affects
+    the speed only. ``sum_bits`` is the least width of a neuron's sum on the device: 8, 16 or 32, and 0 chooses by size;
+    sums that need more bits get them. ``autotune`` measures other launch configurations and takes the fastest
+    (``cuda/tuning``). ``firing_rate`` is the expected fraction of neurons that fire in a burst, from 0 to 1 (0 means
+    1 %): it decides how contributions are delivered, which affects the speed only. Rates observed in runs replace it.
 
     Raises
     ------
     InputError
-        Synapse memory that is only a name, or a firing rate out of range.
+        Synapse memory given as a string, or a firing rate out of range.
     """
 
     device_id: int = 0
@@ -102,7 +102,7 @@ class CudaOptions:
 class WgpuOptions:
     """Options of the WGPU engine.
 
-    ``adapter`` is a number of ``burstproof info``; ``None`` takes a discrete GPU before an integrated one, and a
+    ``adapter`` is a number from ``burstproof info``; ``None`` prefers a discrete GPU to an integrated one, and takes a
     software adapter last. ``batch_length`` is the number of bursts in one submission, at most 64 (0 means 64).
     """
 
@@ -112,7 +112,7 @@ class WgpuOptions:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What every backend is told besides the network.
+    """The options of an engine, on any backend.
 
     Attributes
     ----------
@@ -121,17 +121,17 @@ class EngineOptions:
     emulate_batch_path : bool
         Reproduce the defect of the real engine at 10 000 or more candidates (SEMANTICS section 3b).
     max_stimulus : float
-        Declared bound of the summed absolute stimulus of one neuron in one burst; part of the fixed-point scale.
+        Declared bound of the summed absolute stimulus of a neuron in a burst; the fixed-point scale depends on it.
     fractional_stimulus : bool
-        Whether stimulus amounts may be fractional; part of the fixed-point scale.
+        Whether stimulus amounts may be fractional; the fixed-point scale depends on it.
     precision : Precision
-        In which format potentials are kept between bursts; anything but fp32 changes results (BE-11).
+        Storage format of potentials between bursts; all but fp32 change results (BE-11).
 
     Raises
     ------
     InputError
-        A profile or a precision that is only a name, a switch that is neither true nor false, or a bound of the
-        stimulus that is no finite number from 0 on.
+        A profile or a precision given as a string, a switch that is neither true nor false, or a stimulus bound that is
+        not a finite number of at least 0.
     """
 
     profile: Profile = FEAGI_2_6
@@ -160,7 +160,7 @@ class EngineOptions:
             )
 
     def rules(self) -> dict[str, str | bool | float]:
-        """What decides a result apart from network and stimulus, as plain values; devices do not."""
+        """The options on which results depend, as plain values; those of devices are not among them."""
         return {
             "profile": self.profile.name,
             "emulate_batch_path": self.emulate_batch_path,

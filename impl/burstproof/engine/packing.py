@@ -1,4 +1,4 @@
-"""A stimulus in the units of an engine's sums: the usual one in a single compiled pass, any other step by step."""
+"""Conversion of a stimulus to the units of the sums: a common one in one compiled pass, any other in NumPy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from burstproof.network.model import Network
 _LAST_ID = np.iinfo(np.uint32).max
 
 SCALE, CLAMP, LARGEST, FRACTIONS, WIDE, NEURONS = 0, 1, 2, 3, 4, 5
-"""Places in the limits of a stimulus: 2^k, the largest integer, the largest amount; 1 where fractions are allowed, and
-where sums have 64 bits; the number of neurons."""
+"""Indices of ``Limits.numbers``: 2^k, the largest integer, the largest amount, 1 if fractions are allowed, 1 if sums
+have 64 bits, and the number of neurons."""
 
 _UNSUITED, _ALL_POSITIVE, _SOME_LOW = 0, 1, 2
-"""What the compiled pass says: not the usual stimulus; all its amounts are above 0; some are not."""
+"""Results of the compiled pass: not a common stimulus; all amounts are above 0; some are not."""
 
 
 class PackedStimulus(NamedTuple):
@@ -39,7 +39,7 @@ class PackedStimulus(NamedTuple):
     clamped : bool
         Whether an amount or a sum was clamped.
     may_cancel : bool
-        Whether an amount is 0 or negative, so that the sum of a candidate may be 0 because of it.
+        Whether an amount is 0 or negative, so that the sum of a candidate may become 0.
     forced_potentials : float32 (R,) or None
         Potentials of the forced firings; ``None``: all have ``FORCED_POTENTIAL``.
     """
@@ -53,7 +53,7 @@ class PackedStimulus(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a stimulus is checked against: ``numbers`` float64 (6,); ``valid`` bool (N,), or (0,) if all neurons are."""
+    """Limits of a stimulus: ``numbers`` float64 (6,); ``valid`` bool (N,), or (0,) if all neurons are valid."""
 
     numbers: npt.NDArray[np.float64]
     valid: npt.NDArray[np.bool_]
@@ -70,7 +70,7 @@ class Limits(NamedTuple):
 
 
 class Packer:
-    """Packs each stimulus of an engine over ``network`` whose sums have the scale of ``point``."""
+    """Packs the stimuli of an engine over ``network`` whose sums have the scale of ``point``."""
 
     def __init__(self, network: Network, options: EngineOptions, point: FixedPoint) -> None:
         self._network, self._options, self._point = network, options, point
@@ -79,8 +79,8 @@ class Packer:
     def __call__(self, stimulus: Stimulus) -> PackedStimulus:
         """Check ``stimulus`` as ``check_stimulus`` does, and quantise it.
 
-        Each amount is quantised on its own, then the integers of one neuron are added, and their sum is clamped as one
-        contribution is: the accumulator has room for one stimulus.
+        Each amount is quantised separately. The integers of a neuron are added, and the sum is clamped like one
+        contribution, because the accumulator has room for one.
 
         Raises
         ------
@@ -90,9 +90,9 @@ class Packer:
         return self._usual(stimulus) or self._usual(_in_order(stimulus)) or self._any(stimulus)
 
     def _usual(self, stimulus: Stimulus | None) -> PackedStimulus | None:
-        """The usual stimulus: uint32 ids, ascending, each once, with float32 amounts; ``None`` for any other.
+        """Pack a common stimulus: uint32 ids, ascending, each once, and float32 amounts; ``None`` for any other.
 
-        Nothing is refused here. A closed loop packs one before every burst.
+        This is the fast path: a closed loop packs a stimulus before every burst. It raises nothing.
         """
         if not isinstance(stimulus, Stimulus):
             return None
@@ -102,7 +102,7 @@ class Packer:
         units = np.empty(ids.shape, self._dtype)
         try:
             found = pack_usual()(ids, amounts, forced, *self._limits, units)
-        except TypeError:  # other types than those that it is compiled for
+        except TypeError:  # other types than it is compiled for
             return None
         if found == _UNSUITED:
             return None
@@ -121,7 +121,7 @@ class Packer:
 
 
 def _in_order(stimulus: Stimulus) -> Stimulus | None:
-    """``stimulus`` with ids of uint32, ascending; ``None`` if its arrays are not such as can be put in order."""
+    """``stimulus`` with uint32 ids in ascending order; ``None`` if its arrays cannot be sorted so."""
     if not isinstance(stimulus, Stimulus):
         return None
     ids, amounts, forced = stimulus.ids, stimulus.amounts, stimulus.forced
@@ -138,10 +138,10 @@ def _in_order(stimulus: Stimulus) -> Stimulus | None:
 
 
 class StimulusChecks(NamedTuple):
-    """Compiled functions of ids, uint32 (Q,), and amounts, float32 (Q,).
+    """Compiled checks of ids, uint32 (Q,), and amounts, float32 (Q,).
 
-    ``ascend(ids, limits, valid)``: whether these are valid neurons, ascending, each once. ``within(amounts, limits)``:
-    whether all are amounts that an engine takes and that no sum is clamped for.
+    ``ascend(ids, limits, valid)``: whether all are valid neurons, ascending, each once. ``within(amounts, limits)``:
+    whether all are allowed amounts that are not clamped.
     """
 
     ascend: Compiled
@@ -149,7 +149,7 @@ class StimulusChecks(NamedTuple):
 
 
 def make_checks(compiler: Compiler) -> StimulusChecks:
-    """The checks, compiled by ``compiler``. No branch leaves their loops: they become vectors."""
+    """The checks, compiled by ``compiler``. Their loops have no early exit, so they are vectorised."""
 
     @compiler
     def ascend(ids: Any, limits: Any, valid: Any) -> Any:
@@ -168,7 +168,7 @@ def make_checks(compiler: Compiler) -> StimulusChecks:
 
     @compiler
     def within(amounts: Any, limits: Any) -> Any:
-        """Bits of magnitudes are in the order of the magnitudes; those of NaN come last."""
+        """Compares magnitudes by their bits, which have the same order, with NaN last."""
         bits, most, fractions = amounts.view(np.uint32), np.uint32(0), False
         for entry in range(len(bits)):
             most = max(most, bits[entry] & np.uint32(0x7FFFFFFF))
@@ -183,9 +183,9 @@ def make_checks(compiler: Compiler) -> StimulusChecks:
 
 @cache
 def pack_usual() -> Compiled:
-    """``pack(ids, amounts, forced, limits, valid, units)``: check the usual stimulus and leave its integers.
+    """``pack(ids, amounts, forced, limits, valid, units)``: check a common stimulus and fill ``units``.
 
-    Contiguous arrays, of ids uint32, of amounts float32, ``units`` int32 or int64 (Q,); ``TypeError`` for others.
+    Arrays are contiguous: ids uint32, amounts float32, ``units`` int32 or int64 (Q,). Others raise a ``TypeError``.
     """
     from numba import boolean, float32, float64, int32, int64, types, uint32
 

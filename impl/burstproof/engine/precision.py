@@ -1,8 +1,8 @@
-"""In which format membrane potentials are kept between bursts (BE-11), in plain NumPy.
+"""Storage formats of membrane potentials between bursts (BE-11), in plain NumPy.
 
-Arithmetic is float32 whatever the format: a potential is widened when its neuron is a candidate, goes through the
-rules, and is rounded once when it is written back. So the state after a burst is ``Storage.rounded`` of what the rules
-of SEMANTICS.md give, and nothing else differs from fp32.
+Arithmetic is float32 in all formats: a potential is widened when its neuron is a candidate, and rounded once when it
+is written back. So the state after a burst is ``Storage.rounded`` of the result of SEMANTICS.md; nothing else differs
+from fp32.
 
 =====  =====  ==========================================================================================
 name   bytes  a potential v is kept as
@@ -13,9 +13,9 @@ bf16   2      the nearest float32 with 8 significant bits, ties to even; beyond 
 int8   1      step * q, q the nearest integer to v / step, ties to even, within +-127; NaN becomes 0
 =====  =====  ==========================================================================================
 
-``step`` is the smallest power of two for which 127 * step reaches the largest |threshold| of the network. Being a power
-of two it makes division and product exact. 0 is kept as 0. A potential that saturates has reached every threshold, but
-may lie below a threshold limit that it had exceeded: a range with room for limits would cost more firings than that.
+``step`` is the smallest power of two for which 127 * step reaches the largest |threshold| of the network. A power of
+two makes division and product exact. 0 is kept as 0. A saturated potential has reached every threshold, but may lie
+below a threshold limit that it had exceeded; a range with room for limits would cost more firings than that.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Precision(Enum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of a stored potential; bfloat16 is kept as its 16 bits."""
+        """Type of a stored potential; bfloat16 is stored as uint16."""
         types = {"fp32": np.float32, "fp16": np.float16, "bf16": np.uint16, "int8": np.int8}
         return np.dtype(types[self.value])
 
@@ -75,15 +75,15 @@ def precision_named(name: str) -> Precision:
 
 
 FEAGI_INT8 = "feagi-int8"
-"""Name of the released engine's own 8-bit precision: fp32, of which potentials and thresholds are clamped to 0...255
-(FEATURES section 6)."""
+"""Name of the released engine's own 8-bit precision: fp32 with potentials and thresholds clamped to 0...255 (FEATURES
+section 6)."""
 
 PRECISION_NAMES = (*(precision.value for precision in Precision), FEAGI_INT8)
-"""What a user may name as a precision."""
+"""Precisions that a user may choose."""
 
 
 def with_precision(network: Network, name: str) -> tuple[Network, Precision]:
-    """The network and the format of its potentials under the precision that a user names.
+    """The network and the storage format for the precision ``name``.
 
     Raises
     ------
@@ -98,24 +98,24 @@ def with_precision(network: Network, name: str) -> tuple[Network, Precision]:
 
 @dataclass(frozen=True)
 class Storage:
-    """The format for one network; ``step`` is the unit of int8, 1 for the other formats."""
+    """A storage format for one network; ``step`` is the unit of int8, 1 for other formats."""
 
     precision: Precision = Precision.FP32
     step: float = 1.0
 
     @property
     def exact(self) -> bool:
-        """Whether every float32 is kept as it is."""
+        """Whether every float32 is stored unchanged."""
         return self.precision is Precision.FP32
 
     @property
     def words(self) -> str:
-        """The format in words."""
+        """The format, in words."""
         step = f" in steps of {self.step:g}" if self.precision is Precision.INT8 else ""
         return f"potentials in {self.precision.value}{step}"
 
     def encode(self, potentials: Floats) -> npt.NDArray[Any]:
-        """What is stored: an array of ``precision.dtype`` and the shape of ``potentials``."""
+        """``potentials`` as stored: an array of the same shape and of ``precision.dtype``."""
         if self.precision is Precision.FP16:
             return np.clip(potentials, -LARGEST_HALF, LARGEST_HALF).astype(np.float16)
         if self.precision is Precision.BF16:
@@ -127,7 +127,7 @@ class Storage:
         return potentials.copy()
 
     def decode(self, stored: npt.NDArray[Any]) -> Floats:
-        """The float32 potentials that ``stored`` stands for."""
+        """The float32 potentials of ``stored``."""
         if self.precision is Precision.BF16:
             return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
         if self.precision is Precision.INT8:
@@ -135,7 +135,7 @@ class Storage:
         return stored.astype(np.float32)
 
     def rounded(self, potentials: Floats) -> Floats:
-        """Potentials as they come back after having been stored."""
+        """``potentials`` after encoding and decoding."""
         return self.decode(self.encode(potentials))
 
 
@@ -148,9 +148,9 @@ def _brain_of(potentials: Floats) -> npt.NDArray[np.uint16]:
 
 
 def storage_for(precision: Precision, thresholds: Floats) -> Storage:
-    """The storage for a network with these ``thresholds``, (N,) of all its neurons, whatever part of it is stored.
+    """The storage for a network with these ``thresholds``, (N,), those of all its neurons also for a shard.
 
-    A network of which no threshold differs from 0 gets the step of one with thresholds of 1.
+    If all thresholds are 0, the step is that for thresholds of 1.
     """
     if precision is not Precision.INT8:
         return Storage(precision)

@@ -1,4 +1,4 @@
-"""Profiles: which rules of the engine apply, as one frozen value that every backend takes (SEMANTICS section 6)."""
+"""Profiles: the rules that apply, as one frozen value for all backends (SEMANTICS section 6)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BATCH_PATH_CANDIDATES = 10_000
 """Candidates in one burst from which the real engine takes its batch path (SEMANTICS section 3b)."""
 
 LARGE_NETWORK_NEURONS = 1_000_000
-"""Neurons from which ``feagi-beta`` restarts only what fired."""
+"""Least neurons for which ``feagi-beta`` restarts only those that fired."""
 
 
 @dataclass(frozen=True)

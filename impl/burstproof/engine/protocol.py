@@ -1,4 +1,4 @@
-"""The Engine protocol, which every backend keeps by inheriting from it."""
+"""The ``Engine`` protocol, from which the engine of every backend inherits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
 
 PackedPlan = Mapping[int, PackedStimulus]
-"""What comes in from outside, by burst number."""
+"""Packed stimuli by burst number."""
 
 Progress = Callable[[int], None]
-"""Called with the number of bursts just done; ``Engine.run`` says what becomes of what it raises."""
+"""Called with the number of bursts just done; for its exceptions see ``Engine.run``."""
 
 
 class Engine(Protocol):
-    """One network being stepped on one backend; ``burst_count`` is the number of the last burst done.
+    """Steps one network on one backend; ``burst_count`` is the number of the last burst done.
 
-    A ``with`` block closes the engine at its end.
+    An engine is a context manager that closes it.
     """
 
     backend: str
@@ -39,12 +39,12 @@ class Engine(Protocol):
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of synapses that a device reads from host memory, over its link."""
+        """Bytes of synapses that a device reads from host memory."""
         return 0
 
     @property
     def launch(self) -> str:
-        """How the engine uses its device, in words; empty if there is nothing to say."""
+        """How the engine uses its device, in words; may be empty."""
         return ""
 
     @abstractmethod
@@ -67,18 +67,18 @@ class Engine(Protocol):
     ) -> Recording:
         """Run ``bursts`` bursts with the stimulus planned for their numbers.
 
-        Fewer than 0 are an ``InputError``.
+        A negative number is an ``InputError``.
 
-        ``progress`` is called between bursts. What it raises ends the run and is passed on; the recording is lost. The
-        engine then stands at the end of burst ``burst_count``, which may lie beyond those told: what is under way is
-        taken in first. Its state is that of that burst, to the bit, and the next run goes on from there. Where several
-        processes share an engine, the callback has to raise in all of them after the same burst, or in none.
+        ``progress`` is called between bursts. An exception from it ends the run and propagates; the recording is lost.
+        The engine first completes the bursts under way, so ``burst_count`` may exceed the bursts reported. Its state is
+        exactly that of burst ``burst_count``, and the next run continues from there. If several processes share an
+        engine, the callback must raise in all of them after the same burst, or in none.
         """
 
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
-        """Bursts call by call, each with its stimulus; what fired comes back, of the neurons ``outputs`` or of all.
+        """A closed loop: each call takes a stimulus, runs a burst, and returns what fired of ``outputs``, or of all.
 
-        An engine that answers faster so than by ``step`` overrides this.
+        An engine with a faster way than ``step`` overrides this.
         """
         return ClosedLoop(self.step, self.network.neuron_count, outputs)
 
@@ -105,7 +105,7 @@ class Engine(Protocol):
 
     @abstractmethod
     def close(self) -> None:
-        """Give back memory and devices; the engine cannot be used afterwards. Closing twice is allowed."""
+        """Release memory and devices; the engine cannot be used afterwards. Closing twice is allowed."""
 
     def __enter__(self) -> Self:
         return self
@@ -115,11 +115,11 @@ class Engine(Protocol):
 
 
 class PackedEngine(Engine, Protocol):
-    """An engine that takes a whole plan in at once, in the units of its sums."""
+    """An engine that packs a whole stimulus plan before a run."""
 
     @cached_property
     def pack(self) -> Packer:
-        """``pack(stimulus)``: the stimulus, checked, in the units of the sums."""
+        """``pack(stimulus)``: check a stimulus and convert it to the units of the sums."""
         return Packer(self.network, self.options, self.fixed_point)
 
     def run(
@@ -138,8 +138,8 @@ class PackedEngine(Engine, Protocol):
     def _run(
         self, coming: range, packed: PackedPlan, plan: StimulusPlan, record: Record, progress: Progress | None
     ) -> Recording:
-        """Run the bursts ``coming``, whose stimulus is ``packed``."""
+        """Run the bursts ``coming``; ``packed`` is their stimulus."""
 
 
 CreateEngine = Callable[[Network, EngineOptions], Engine]
-"""Makes the engine of one backend."""
+"""Creates the engine of one backend."""

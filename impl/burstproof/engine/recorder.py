@@ -1,4 +1,4 @@
-"""What engines share of a run: a loop of steps, recordings, and telling the caller of bursts done."""
+"""Helpers of ``Engine.run``: recordings, a loop of steps, and progress reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FiredList = tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]
 
 
 class Recorder:
-    """Keeps of bursts, one after another, what ``record`` asks for."""
+    """Records consecutive bursts, as much of them as ``record`` says."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -24,20 +24,20 @@ class Recorder:
         self._lists: list[FiredList] = [(np.empty(0, np.uint32), np.empty(0, np.float32))]
 
     def add(self, number: int, fired: int, candidates: int, *lists: FiredList) -> None:
-        """A burst in which so many neurons ``fired``; its ``lists`` follow one another and matter if they are kept."""
+        """Add a burst, with counts of ``fired`` and ``candidates``; ``lists`` are its fired list in pieces."""
         if self.record is not Record.NONE:
             self._counts.append((number, fired, candidates))
         if self.record is Record.FIRED:
             self._lists += lists
 
     def recording(self) -> Recording:
-        """What was kept."""
+        """The recording so far."""
         counts = np.array(self._counts, np.int64).reshape(-1, 3).T.copy()
         return Recording(*counts, *(np.concatenate(column) for column in zip(*self._lists, strict=True)))
 
 
 def record_steps(coming: range, step: Callable[[int], Burst], record: Record, progress: Progress | None) -> Recording:
-    """Call ``step`` with each ``coming`` burst's number, and keep what is asked for."""
+    """Call ``step`` with the number of each burst ``coming``, and record the results."""
     recorder = Recorder(record)
     for number in coming:
         _add(recorder, step(number))
@@ -47,7 +47,7 @@ def record_steps(coming: range, step: Callable[[int], Burst], record: Record, pr
 
 
 def recording_of(bursts: list[Burst], record: Record) -> Recording:
-    """The recording that ``bursts`` make up."""
+    """The recording of ``bursts``."""
     recorder = Recorder(record)
     for burst in bursts:
         _add(recorder, burst)
@@ -60,7 +60,7 @@ def _add(recorder: Recorder, burst: Burst) -> None:
 
 
 def joined(pieces: Sequence[Recording]) -> Recording:
-    """Consecutive recordings as one; a single piece is not copied."""
+    """Consecutive recordings as one; a single one is not copied."""
     if len(pieces) == 1:
         return pieces[0]
     parts = [recording_of([], Record.NONE), *pieces]
@@ -69,7 +69,7 @@ def joined(pieces: Sequence[Recording]) -> Recording:
 
 
 def tell(progress: Progress | None, bursts: int, settle: Callable[[], None]) -> None:
-    """Call ``progress`` with ``bursts``; if it raises, ``settle`` what is under way, then pass on what it raised."""
+    """Call ``progress`` with ``bursts``; if it raises, ``settle`` what is under way and re-raise."""
     if progress is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""The backends: one row each. Whatever lists, chooses or creates a backend reads these rows."""
+"""The table of backends: all code that lists, chooses or creates a backend reads it."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from burstproof.network.model import Network
 
 @dataclass(frozen=True)
 class Backend:
-    """One backend. Homes are written ``module:name`` and imported when they are first needed.
+    """One backend. Import paths are written ``module:name`` and loaded when first needed.
 
     Attributes
     ----------
     name, summary : str
-        What users call it, and what it is in one sentence.
+        Its name for users, and a description in one sentence.
     engine : str
-        Home of the engine class; its ``create(network, options)`` makes the engine.
+        Import path of the engine class, which has ``create(network, options)``.
     finds : callable
-        (machine, CUDA device) to what the backend would run on there, or why it cannot.
+        (machine, CUDA device) -> what the backend would run on there, or why it cannot.
     shards : str
-        Home of what makes the engine over shards, see ``create_sharded``; empty if the backend has none.
+        Import path of the factory of a sharded engine, see ``create_sharded``; empty without one.
     gpu : bool
         Whether ``auto`` may take it for a network that is worth a GPU.
     probes : bool
-        Whether only creating the engine shows that the device cannot run the network; ``auto`` then goes on.
+        Whether unsuitable devices are detected only when the engine is created; ``auto`` then tries the next backend.
     plan : str
-        Home of (network, options) to what is planned for it; empty if that needs the device.
+        Import path of (network, options) -> ``Planned``; empty if a plan needs the device.
     """
 
     name: str
@@ -85,14 +85,14 @@ _ROWS = (
 )
 
 BACKENDS = {row.name: row for row in _ROWS}
-"""All backends by name, the strongest first: a backend falls back to the next one."""
+"""All backends by name, in order of preference: the fallback of a backend is the next one."""
 
 AUTO = "auto"
-"""What a user names to have a backend chosen."""
+"""The name that stands for automatic choice."""
 
 
 def backend_names() -> tuple[str, ...]:
-    """What a user may name as a backend."""
+    """Names that a user may choose a backend by."""
     return AUTO, *BACKENDS
 
 
@@ -102,7 +102,7 @@ def backend_named(name: str, where: str = "backend") -> Backend:
     Raises
     ------
     InputError
-        No backend of this build; ``auto`` has to be resolved first.
+        Not a backend; ``auto`` must be resolved first.
     """
     if name not in BACKENDS:
         raise InputError("no such engine in this build", where=where, got=name, allowed=", ".join(BACKENDS))
@@ -110,12 +110,12 @@ def backend_named(name: str, where: str = "backend") -> Backend:
 
 
 def engine_factory(name: str) -> CreateEngine:
-    """The ``create`` of a backend's engine; imports that engine only.
+    """The ``create`` of a backend's engine; imports only that engine.
 
     Raises
     ------
     InputError
-        No backend of this build.
+        Not a backend.
     """
     create: CreateEngine = load(backend_named(name).engine).create
     return create
@@ -135,13 +135,13 @@ def create_sharded(
     Parameters
     ----------
     backend : str
-        What runs a shard. ``cuda`` takes one device per shard, or over ranks one device per rank.
+        The backend of the shards. ``cuda`` takes one device per shard, or with ranks one device per rank.
     exchange : Exchange, optional
-        Joins several processes; by default all shards are in this one.
+        Connects several processes; by default all shards are in this one.
     threads : int
         Threads that step the CPU shards of this process.
     links : Links, optional
-        What devices may use; by default all there is.
+        Links that devices may use; by default all.
 
     Raises
     ------
@@ -159,12 +159,12 @@ def create_sharded(
 
 
 def planned(network: Network, options: EngineOptions, backend: str) -> Planned:
-    """The buffers that the engine of ``backend`` over ``network`` takes, and its choices; touches no device.
+    """The memory plan of the engine of ``backend`` over ``network``, and its choices; uses no device.
 
     Raises
     ------
     InputError
-        A backend that makes no plan.
+        A backend without memory plans.
     NetworkError
         A network that the profile refuses.
     """
@@ -181,7 +181,7 @@ def with_shards() -> tuple[str, ...]:
     return tuple(name for name, row in BACKENDS.items() if row.shards)
 
 
-def load(home: str) -> Any:
-    """What stands at ``home``."""
-    module, _, name = home.partition(":")
+def load(path: str) -> Any:
+    """Import the object at ``module:name``."""
+    module, _, name = path.partition(":")
     return getattr(import_module(module), name)

@@ -1,4 +1,4 @@
-"""Replaying a trace on an engine: how many bursts agree, and the first disagreement as a value."""
+"""Replay of a trace on an engine: how many bursts agree, and the first disagreement."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.schema import LEARNT_FIELDS, STATE_FIELDS
 
 RECORDING_TOLERANCE = 1e-5
-"""|a - b| <= this x max(1, |b|) against a recording (SEMANTICS section 7)."""
+"""Potentials agree with a recording if |a - b| <= this x max(1, |b|) (SEMANTICS section 7)."""
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """The first place where an engine and a trace differ.
+    """The first difference between an engine and a trace.
 
-    ``item`` is the id of a neuron, the row of a synapse, or the ends of a created one, source x 2^32 + target.
+    ``item`` is a neuron id, a synapse row, or for a created synapse source x 2^32 + target.
     """
 
     burst: int
@@ -48,7 +48,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class Replay:
-    """How a replay went.
+    """The result of a replay.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Replay:
     bursts : int
         Bursts in the trace.
     fired_agree, state_agree : int
-        Bursts whose fired list, and whose whole recorded state (fired list included), agree.
+        Bursts whose fired list agrees, and bursts whose whole recorded state agrees, fired list included.
     firings : int
         Firings in the trace.
     worst_difference : float
@@ -82,20 +82,20 @@ class Replay:
 
     @property
     def agrees(self) -> bool:
-        """Whether every burst agrees in everything that the trace records."""
+        """Whether all bursts agree in everything that the trace records."""
         return self.first is None and self.fired_agree == self.state_agree == self.bursts
 
 
 def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate: bool = True) -> EngineOptions:
-    """Options under which ``trace`` is to be replayed.
+    """Options for the replay of ``trace``.
 
-    A record of this package says itself how it was made. A recording of the real engine is replayed under the
-    profile of ``options``, with the batch path emulated if ``emulate``.
+    A record of this package contains its settings. A recording of the real engine is replayed under the profile of
+    ``options``, and with ``emulate`` the batch path is emulated.
 
     Raises
     ------
     InputError
-        A record that does not say how it was made.
+        A record without settings.
     """
     base = options or EngineOptions()
     if not trace.exact:
@@ -126,9 +126,9 @@ def replay(
 ) -> Replay:
     """Run ``trace`` on a new engine and compare every burst.
 
-    A recording that begins in the middle of a run does not hold the weights behind the contributions under way at its
-    start: of its first burst only fired list, countdowns and counts are compared, and the recorded state is fed after
-    it (golden/README.md). Where every sum is an integer (scale 2^0) potentials must be equal, not only close.
+    A recording that begins in the middle of a run lacks the weights behind the contributions under way at its start. So
+    of its first burst only fired list, countdowns and counts are compared, and then the recorded state is restored
+    (golden/README.md). If all sums are integers (scale 2^0), potentials must be equal, not only close.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def replay(
 
 
 def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:
-    """The state after the burst before the recording, with what fired in it under way."""
+    """The state before the first recorded burst, with the contributions of the recorded firings under way."""
     start = trace.at_start
     assert start is not None
     specification = ReferenceEngine.create(trace.network, options)
@@ -184,7 +184,7 @@ def _state_at_start(trace: Trace, options: EngineOptions) -> EngineState:
 
 
 class _Comparison:
-    """Accumulates what agrees and keeps the first disagreement."""
+    """Counts agreeing bursts and keeps the first disagreement."""
 
     def __init__(self, trace: Trace, *, exact: bool) -> None:
         self._trace = trace
@@ -238,19 +238,18 @@ class _Comparison:
         for name, column in columns.items():
             if unknown_past and name not in STATE_FIELDS[1:]:
                 continue
-            for recorded in (
-                self._trace.states[name][index] if name in self._trace.states else None,
-                self._trace.end.get(name) if last else None,
-            ):
-                if recorded is not None:  # of twins, which come last, recordings speak elsewhere
-                    got = column if self._trace.exact else column[: len(recorded)]
-                    found = self._values(number, name, np.arange(len(recorded)), recorded, got)
-                    if found is not None:
-                        return found
+            recorded = [self._trace.states[name][index]] if name in self._trace.states else []
+            if last and name in self._trace.end:
+                recorded.append(self._trace.end[name])
+            for expected in recorded:  # recordings hold twins, which come last in a column, in other arrays
+                got = column if self._trace.exact else column[: len(expected)]
+                found = self._values(number, name, np.arange(len(expected)), expected, got)
+                if found is not None:
+                    return found
         return None
 
     def _features(self, index: int, number: int, state: EngineState) -> Disagreement | None:
-        """What a recording holds of features."""
+        """Compare what a recording holds of features."""
         trace = self._trace
         for pair in pairs(trace.recorded, index, number, trace.network, state):
             found = self._values(number, pair.quantity, pair.items, pair.expected, pair.got)
@@ -282,13 +281,13 @@ class _Comparison:
 
     def _tolerated(self, expected: npt.NDArray[np.float32], got: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
         with np.errstate(invalid="ignore"):
-            wide, difference = expected.astype(np.float64), got.astype(np.float64)
-            difference = np.abs(difference - wide) / np.maximum(1.0, np.abs(wide))
+            wanted = expected.astype(np.float64)
+            difference = np.abs(got.astype(np.float64) - wanted) / np.maximum(1.0, np.abs(wanted))
         self._worst = max(self._worst, float(np.max(difference, initial=0.0)))
         return difference <= RECORDING_TOLERANCE
 
     def result(self, backend: str, profile: str, fixed_point: FixedPoint, clamped: bool) -> Replay:
-        """What was found."""
+        """The result of the comparison."""
         return Replay(
             trace=self._trace.name,
             backend=backend,

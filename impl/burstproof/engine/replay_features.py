@@ -1,6 +1,6 @@
-"""What a recording holds of features, beside the state after the same burst: golden/features/README.md has the names.
+"""Pairs of recorded and computed feature quantities of a burst; for the names see golden/features/README.md.
 
-Rows of memories, twins and created synapses come in any order; here they are matched by id, and synapses by their ends.
+Rows of memories, twins and created synapses are recorded in any order; they are matched by id, synapses by their ends.
 """
 
 from __future__ import annotations
@@ -31,20 +31,19 @@ _MEMORY_COLUMNS = {
     "creation_burst": "created",
     "last_activation_burst": "last_activations",
 }
-"""Columns ``mem_*`` of a recording and the fields of ``MemoryState`` that they are compared with."""
+"""Columns ``mem_*`` of a recording, and the corresponding fields of ``MemoryState``."""
 
 ROWS = {
     "dyn_": ("burst", "source", "target", "weight", "psp", "type", "eligibility"),
     "newn_": ("burst", "index", "area", "membrane_potential"),
     "mem_": ("burst", "id", *_MEMORY_COLUMNS),
 }
-"""What the names of arrays begin with that have a row for each synapse, new neuron or memory and burst, and which of
-them are there if one is."""
+"""Prefixes of arrays with a row per burst and synapse, new neuron or memory, and the columns that belong together."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One quantity as recorded and as computed: ``items`` are ids, or what stands for them in a message."""
+    """One quantity, recorded and computed; ``items`` are ids, or stand for them in messages."""
 
     quantity: str
     items: Array
@@ -55,10 +54,10 @@ class Pair:
 def pairs(
     recorded: Mapping[str, Array], index: int, number: int, network: Network, state: EngineState
 ) -> Iterator[Pair]:
-    """All that a recording says of features after burst ``number``, its row ``index``.
+    """All feature quantities that a recording has after burst ``number``, its row ``index``.
 
-    What it leaves out never changed: parameters, psps, weights and traces are those of the network then, and there are
-    no memories, twins or new synapses.
+    Quantities that it lacks never changed: parameters, psps, weights and traces are the network's, and there are no
+    memories, twins or new synapses.
     """
     features = state.features
     if features is None:
@@ -71,7 +70,7 @@ def pairs(
 
 
 def _columns(recorded: Mapping[str, Array], index: int, network: Network, features: FeatureState) -> Iterator[Pair]:
-    """Parameters in force, and psps where synapses neither appear nor vanish."""
+    """Parameters in force, and psps if no synapses appear or vanish."""
     for name in _MODULATED:
         count = network.neuron_count
         column = recorded.get(f"t_{name}")
@@ -84,7 +83,7 @@ def _columns(recorded: Mapping[str, Array], index: int, network: Network, featur
 
 
 def _rows_of(recorded: Mapping[str, Array], prefix: str, number: int) -> dict[str, Array]:
-    """The rows of one burst; no rows where the recording has none at all."""
+    """The rows of one burst, without their prefix; empty if the recording has no such arrays."""
     bursts = recorded.get(f"{prefix}burst")
     if bursts is None:
         return {}
@@ -106,7 +105,7 @@ def _twins(network: Network, state: EngineState, features: FeatureState) -> dict
 
 
 def _keyed(kind: str, rows: Mapping[str, Array], key: str, found: Mapping[str, Array]) -> Iterator[Pair]:
-    """Rows with one key each: the keys first, then every column; a burst whose keys differ yields no columns."""
+    """Rows with one key each: first the keys, then, if these agree, each column."""
     order = np.lexsort((rows.get("weight", rows[key]), rows[key])) if rows else np.empty(0, np.int64)
     wanted = rows[key][order].astype(np.int64) if rows else np.empty(0, np.int64)
     got = found[key].astype(np.int64)
@@ -119,7 +118,7 @@ def _keyed(kind: str, rows: Mapping[str, Array], key: str, found: Mapping[str, A
 
 
 def _presence(quantity: str, wanted: Array, got: Array) -> Iterator[Pair]:
-    """Which of all items are there: 1, or 0."""
+    """A 1 or 0 per item: whether it is there."""
     every = np.union1d(wanted, got)
     yield Pair(quantity, every, np.isin(every, wanted).astype(np.int64), np.isin(every, got).astype(np.int64))
 
@@ -131,9 +130,9 @@ def _synapses(
     state: EngineState,
     features: FeatureState,
 ) -> Iterator[Pair]:
-    """Created synapses, and with them those of the network, where a recording lists them burst by burst.
+    """Created synapses, together with the network's if the recording lists synapses in each burst.
 
-    The real engine lists synapses of a memory neuron only once it is long-term.
+    The real engine lists synapses of a memory neuron only after it became long-term.
     """
     made, memory, table = features.made, features.memory, network.synapses
     shown = np.concatenate([np.arange(network.neuron_count + len(memory.twin_areas)), memory.ids[memory.longterm]])
@@ -160,12 +159,12 @@ def _synapses(
 
 
 def _ends(sources: Array, targets: Array) -> Array:
-    """One number for both ends of a synapse."""
+    """Source and target of each synapse as one number."""
     return sources.astype(np.int64) << 32 | targets.astype(np.int64)
 
 
 def words_of(quantity: str, item: int) -> str:
-    """What an item of ``quantity`` is: a neuron, dense or memory, a synapse by its ends, or a row of a state column."""
+    """An item of ``quantity`` in words: a neuron, dense or memory; a synapse by its ends; or a row of a column."""
     if quantity.startswith(PREFIX):
         return f"row {item}"
     if "synapse" in quantity:

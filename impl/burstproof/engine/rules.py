@@ -1,7 +1,7 @@
 """The dynamics of one candidate as scalar functions, compiled by numba for the CPU and for CUDA alike.
 
-The functions are made for a network's ``Features``: what a network does not use is a constant that the compiler
-removes. They are written so that no compiler may contract or reorder the float32 operations. The executable
+The functions are made for a network's ``Features``: the switch of an unused feature is a constant, so the compiler
+removes its code. They are written so that no compiler may contract or reorder the float32 operations. The executable
 specification in ``reference.py`` shares nothing with this module.
 """
 
@@ -21,7 +21,7 @@ from burstproof.network.model import Network
 from burstproof.network.schema import NO_LIMIT, UNLIMITED_FIRES, Parameters
 
 CERTAIN = np.float32(0.999)
-"""From this excitability on a neuron in its window fires without a draw."""
+"""From this excitability on, a neuron in its window fires without a draw."""
 
 Compiled = Callable[..., Any]
 Compiler = Callable[[Compiled], Compiled]
@@ -30,10 +30,10 @@ Compiler = Callable[[Compiled], Compiled]
 
 @dataclass(frozen=True)
 class Features:
-    """What a network and its options make an engine do; the key under which compiled kernels are kept.
+    """The rules that a network uses under its options; part of the key of compiled kernels.
 
     The first fields have the names of ``Parameters`` and say whether any neuron uses them: ``refractory_periods`` also
-    where only a countdown runs, ``snooze_periods`` only beside a finite fire limit. ``restarts``: some neuron does not
+    if only a countdown runs, ``snooze_periods`` only with a finite fire limit. ``restarts``: some neuron does not
     accumulate. ``clamp_potentials``: potentials stay within 0...255 (FEATURES section 6).
     """
 
@@ -54,14 +54,14 @@ class Features:
 
     @property
     def counts_decide(self) -> bool:
-        """Whether the count of fires is looked at before a candidate is tested.
+        """Whether the count of fires must be checked before a candidate is tested.
 
-        Without finite limits and excitability it is enough to look where a neuron fires: at 65535 it is blocked.
+        Without finite limits and excitability it is enough to check it when a neuron fires: at 65535 it is blocked.
         """
         return self.consecutive_fire_limits or self.excitabilities
 
     def general(self) -> Features:
-        """The features of kernels that serve every network under the same profile."""
+        """The features of the general kernels, which serve all networks under the same profile."""
         names = {*Parameters._fields, "restarts", "emulate_batch_path"}
         used = {item.name: True for item in dataclasses.fields(self) if item.name in names}
         return dataclasses.replace(self, **used)  # type: ignore[arg-type]
@@ -105,8 +105,8 @@ class Rules(NamedTuple):
     ``draw(neuron, burst)`` -> float32 in [0, 1].
     ``tick(rc, cc, consecutive_fire_limit)`` -> (rc, cc) after one burst of the countdown; call where rc > 0.
     ``candidate(x, v, cc, own, neuron, burst, batch)`` -> (fired, v_before_reset, v, rc, cc) of a candidate whose rc is
-    0; x is the float32 sum, rc and cc are int32, ``own`` are the neuron's ``Parameters``, 16-bit ones as int32,
-    ``neuron`` and ``burst`` (mod 2^32) uint32, ``batch`` says that the batch path is emulated now.
+    0. ``x`` is the float32 sum; rc and cc are int32; ``own`` are the neuron's ``Parameters``, 16-bit ones as int32;
+    ``neuron`` and ``burst`` (mod 2^32) are uint32; ``batch``: whether the batch path is emulated in this burst.
     """
 
     draw: Compiled
@@ -153,7 +153,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
 
     @compiler
     def within(v: np.float32) -> np.float32:
-        """``v`` in the 8-bit range; as comparisons, which keep -0 and NaN on every device."""
+        """``v`` clamped to 0...255, by comparisons, which keep -0 and NaN on every device."""
         if v < zero:
             v = zero
         return full if v > full else v
@@ -180,7 +180,7 @@ def make_rules(features: Features, compiler: Compiler) -> Rules:
         ceiling = own.threshold_limits if limited else NO_LIMIT
         if v > ceiling and not (batch_path and batch_beta and batch):
             window = False
-        if window:  # few are, so all that decides further lies behind one branch
+        if window:  # rare, so all further tests are behind this branch
             if counts and cc >= np.int32(limit if finite else unlimited):
                 if batch_path and batch:
                     left = zero if batch_beta else v * own.decays

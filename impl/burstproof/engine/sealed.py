@@ -1,8 +1,8 @@
-"""A folder of files that this user wrote: each is sealed with a key that nobody else can read.
+"""A folder of files that only this user can have written: each is sealed with this user's secret key.
 
-What lies in a cache is decoded into code that runs. So the folder and its files must be this user's own and closed to
-everybody else, no link is followed, and a file counts only if its seal fits: an HMAC-SHA256 over its name and content.
-The key lies apart from the folder, so a folder copied or planted by somebody else opens nothing.
+The contents of a cache are decoded into code that runs. So the folder and its files must belong to this user and be
+closed to others, no link is followed, and a file is accepted only if its seal, an HMAC-SHA256 over name and content, is
+right. The key is outside the folder, so files in a folder copied or planted by somebody else are not accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _said: set[Path] = set()
 
 
 class _UnsafeError(Exception):
-    """Says what makes a file or folder unusable."""
+    """A file or folder that cannot be trusted, with the reason."""
 
 
 def _say(folder: Path, problem: object) -> None:
@@ -40,7 +40,7 @@ def _say(folder: Path, problem: object) -> None:
 
 
 def _check_ours(descriptor: int, name: str, *, folder: bool = False) -> None:
-    """Refuse what is of another kind, belongs to another user, or is open to other users."""
+    """Refuse a descriptor of the wrong kind, of another user, or open to other users."""
     found = os.fstat(descriptor)
     kind = stat.S_ISDIR if folder else stat.S_ISREG
     if not kind(found.st_mode):
@@ -52,7 +52,7 @@ def _check_ours(descriptor: int, name: str, *, folder: bool = False) -> None:
 
 
 def _content(name: str, folder: int) -> bytes:
-    """A file of this user in the open ``folder``; no link and no pipe."""
+    """The content of a regular file of this user in the open ``folder``."""
     descriptor = os.open(name, os.O_RDONLY | _NO_LINK, dir_fd=folder)
     with os.fdopen(descriptor, "rb") as file:
         _check_ours(file.fileno(), name)
@@ -61,7 +61,7 @@ def _content(name: str, folder: int) -> bytes:
 
 @contextmanager
 def _temporary(name: str, content: bytes, folder: int) -> Iterator[str]:
-    """A file of this user alone with ``content`` in the open ``folder``; gone when the block ends."""
+    """A temporary file with ``content`` and mode 0600 in the open ``folder``; removed when the block ends."""
     temporary = f".{name}.{secrets.token_hex(8)}"
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _NO_LINK, 0o600, dir_fd=folder)
     try:
@@ -80,9 +80,9 @@ def _remove(name: str, folder: int) -> None:
 
 
 class SealedFolder:
-    """Files under names, sealed with the key in ``key_file``; both are made when the first file is written.
+    """Sealed files by name; folder and ``key_file`` are created when the first file is written.
 
-    A file or folder that cannot be trusted is as good as absent, and is said once with a warning.
+    A file or folder that cannot be trusted is treated as absent, with one warning.
     """
 
     def __init__(self, path: Path, key_file: Path) -> None:
@@ -91,12 +91,12 @@ class SealedFolder:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder as a descriptor, checked."""
+        """A descriptor of the folder, after checks."""
         if not _POSSIBLE:
             raise FileNotFoundError(self.path)
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | _NO_LINK)
-        except NotADirectoryError:  # a link counts as one
+        except NotADirectoryError:  # also for a link
             raise _UnsafeError("this is no folder") from None
         try:
             _check_ours(descriptor, "the folder", folder=True)
@@ -124,13 +124,13 @@ class SealedFolder:
         return content
 
     def claim(self, name: str, most_s: float) -> int | None:
-        """Take the lock of ``name``; a process that holds it is waited for.
+        """Take the lock of ``name``; waits for a process that holds it.
 
         Returns
         -------
         int or None
-            A descriptor, which :meth:`release` takes; the lock goes with the process, too. ``None`` if the folder has
-            no locks, or if the other process holds it for longer than ``most_s`` seconds.
+            A descriptor for :meth:`release`; the lock also ends with the process. ``None`` if the folder supports no
+            locks, or if another process holds the lock for longer than ``most_s`` seconds.
         """
         if not _POSSIBLE:
             return None
@@ -155,7 +155,7 @@ class SealedFolder:
                 return descriptor
 
     def release(self, name: str, claimed: int) -> None:
-        """Give the lock back; its file goes, and who waits for that one finds what was written meanwhile."""
+        """Release the lock and remove its file; a process that waits for it then finds what was written meanwhile."""
         self.remove(_lock(name))
         os.close(claimed)
 
@@ -164,7 +164,7 @@ class SealedFolder:
         self.path.mkdir(mode=0o700, exist_ok=True)
 
     def write(self, name: str, content: bytes) -> bool:
-        """Keep ``content`` under ``name``, in one step; returns whether that was possible."""
+        """Write ``content`` under ``name``, atomically; returns whether that was possible."""
         if not _POSSIBLE:
             return False
         try:
@@ -223,7 +223,7 @@ def _key(file: Path, *, make: bool = False) -> bytes:
 
 
 def _link_key(file: Path, temporary: str, folder: int) -> None:
-    """Let the file ``temporary`` be the key, unless another process made one in the meantime."""
+    """Make the file ``temporary`` the key, unless another process has created one meanwhile."""
     try:
         _kept_key(file)
         return

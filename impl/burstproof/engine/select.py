@@ -1,4 +1,4 @@
-"""Which backend runs a network, why, and what to do where the asked-for one cannot start (BE-13, BE-15)."""
+"""The choice of a backend for a network, its reasons, and the fallback if the backend cannot start (BE-13, BE-15)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from burstproof.network.model import Network
 
 @dataclass(frozen=True)
 class Considered:
-    """One backend that the choice looked at; ``why`` says what makes it available or what keeps it from running.
+    """A backend that was considered; ``why``: what it would run on, or why it cannot run.
 
-    ``software`` marks an adapter that is a program on the CPU, which ``auto`` never takes; ``cure`` says what to do
-    about an obstacle.
+    ``software`` marks a software adapter, which ``auto`` never takes; ``cure`` is the advice for an obstacle.
     """
 
     backend: str
@@ -32,18 +31,18 @@ class Considered:
 
 @dataclass(frozen=True)
 class Choice:
-    """The backend that runs.
+    """The chosen backend.
 
     Attributes
     ----------
     requested, backend : str
-        What was asked for (may be ``auto``), and what runs.
+        What was requested (may be ``auto``), and what runs.
     reason : str
         Why, in one sentence.
     considered : tuple of Considered
-        Every backend with its availability.
+        All backends with their availability.
     fallback : str
-        Empty unless another backend than the asked-for one runs: then what kept that one from starting.
+        Why the requested backend did not start; empty without a fallback.
     """
 
     requested: str
@@ -54,14 +53,15 @@ class Choice:
 
 
 def consider(machine: Machine, device_id: int = 0) -> tuple[Considered, ...]:
-    """Every backend with its availability on ``machine``, the strongest first."""
-    found = ((name, row.finds(machine, device_id)) for name, row in BACKENDS.items())
-    return tuple(
-        Considered(name, False, one.why, cure=one.cure)
-        if isinstance(one, Obstacle)
-        else Considered(name, True, one.why, one.software)
-        for name, one in found
-    )
+    """All backends with their availability on ``machine``, in order of preference."""
+    considered = []
+    for name, row in BACKENDS.items():
+        found = row.finds(machine, device_id)
+        if isinstance(found, Obstacle):
+            considered.append(Considered(name, False, found.why, cure=found.cure))
+        else:
+            considered.append(Considered(name, True, found.why, found.software))
+    return tuple(considered)
 
 
 def choose_backend(
@@ -77,9 +77,8 @@ def choose_backend(
 ) -> Choice:
     """The backend for a network of ``neurons`` neurons.
 
-    ``auto`` takes CUDA where the measured costs (:mod:`burstproof.engine.costs`) make a burst at least twice as fast
-    there, and WGPU, of which nothing was measured, from the notes' thresholds on. Thresholds that are set in the
-    configuration decide instead.
+    ``auto`` takes CUDA if a burst is at least twice as fast there by the cost model (:mod:`burstproof.engine.costs`),
+    and WGPU, which was not measured, from default thresholds on. Thresholds set in the configuration take precedence.
 
     Parameters
     ----------
@@ -88,25 +87,25 @@ def choose_backend(
     neurons : int
         Size of the network.
     firing_rate : float or None
-        Expected fraction of the neurons that fire in a burst, 0...1; ``None`` if nobody knows: costs assume 1 %.
+        Expected fraction of the neurons that fire in a burst, 0...1; ``None`` if unknown: costs assume 1 %.
     config : Configuration
         Its ``compute.auto_selection`` and ``cuda.device_id`` are used.
     machine : Machine
-        What is there.
+        The hardware and drivers.
     synapses : int or None
-        Of the network; ``None`` assumes 100 for each neuron.
+        Synapses of the network; ``None`` assumes 100 per neuron.
     allow_fallback : bool or None
-        Go on with the next backend if the asked-for one is not available; ``None`` where the caller has no such option,
-        so that the error does not name it.
+        Take the next backend if the requested one is not available; ``None`` if the caller has no such option, so that
+        the error does not mention it.
     where : str
-        How the caller calls the choice, for errors.
+        Name of the caller's option, for errors.
 
     Raises
     ------
     InputError
         Unknown backend, or a firing rate outside 0...1.
     BackendUnavailableError
-        The asked-for backend cannot run here and fallback is not allowed.
+        The requested backend cannot run here, and fallback is not allowed.
     """
     if requested not in backend_names():
         raise InputError("unknown backend", where=where, got=requested, allowed=", ".join(backend_names()))
@@ -131,7 +130,7 @@ def choose_backend(
 
 @dataclass(frozen=True)
 class _Load:
-    """What is known of the work of a burst: ``None`` where nothing is."""
+    """The work of a burst; unknown values are ``None``."""
 
     neurons: int
     synapses: int | None
@@ -146,7 +145,7 @@ class _Load:
 
 
 def _automatic(load: _Load, config: Configuration, considered: tuple[Considered, ...]) -> tuple[str, str]:
-    """Backend and reason for ``auto``."""
+    """The backend that ``auto`` takes, and the reason."""
     host = next(name for name, row in BACKENDS.items() if not row.gpu)
     gpus = [item for item in considered if BACKENDS[item.backend].gpu]
     if not config.compute.auto_selection.prefer_cuda_over_wgpu:
@@ -157,7 +156,7 @@ def _automatic(load: _Load, config: Configuration, considered: tuple[Considered,
         if not wanted:
             passed.append(why)
             if found.backend == "cuda" and found.available:
-                break  # what is not worth CUDA is not worth WGPU
+                break  # too little work for CUDA is too little for WGPU
         elif found.available and not found.software:
             return found.backend, "; ".join([f"{why}: {found.why}", *passed])
         else:
@@ -167,7 +166,7 @@ def _automatic(load: _Load, config: Configuration, considered: tuple[Considered,
 
 
 def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]:
-    """Whether the GPU of ``backend`` pays off, and why: by thresholds that are set, else by what was measured."""
+    """Whether the GPU of ``backend`` pays off, and why: by thresholds if they are set, else by the cost model."""
     if config.has_thresholds:
         return _reaches_thresholds(load.neurons, load.firing_rate, config)
     if backend != "cuda":
@@ -179,16 +178,16 @@ def _wants(backend: str, load: _Load, config: Configuration) -> tuple[bool, str]
     cores = "1 core" if threads == 1 else f"{threads} cores"
     burst = f"a burst of {load.neurons} neurons with {load.events:.0f} contributions{told}"
     costs = f"{burst} takes about {on_cpu:.0f} us on {cores}, {on_gpu:.0f} on CUDA"
-    return (
-        (True, f"a GPU pays off: {costs}") if on_cpu >= WORTH * on_gpu else (False, f"a GPU hardly pays off: {costs}")
-    )
+    if on_cpu >= WORTH * on_gpu:
+        return True, f"a GPU pays off: {costs}"
+    return False, f"a GPU hardly pays off: {costs}"
 
 
 def _reaches_thresholds(neurons: int, firing_rate: float | None, config: Configuration) -> tuple[bool, str]:
     """Whether the network reaches the thresholds of the configuration, and why.
 
-    The two together are the break-even point: ``gpu_min_neurons`` neurons of which the fraction
-    ``gpu_min_firing_rate`` fires. A larger network reaches the same work at a lower rate.
+    Together they define the break-even point: ``gpu_min_neurons`` neurons that fire at ``gpu_min_firing_rate``. A
+    larger network reaches the same work at a lower rate.
     """
     limits = config.compute.auto_selection
     if neurons < limits.gpu_min_neurons:
@@ -200,11 +199,13 @@ def _reaches_thresholds(neurons: int, firing_rate: float | None, config: Configu
         f"{expected:.0f} expected firings per burst ({neurons} neurons at {firing_rate:g}) against {needed:.0f} "
         f"(gpu_min_neurons {limits.gpu_min_neurons} at gpu_min_firing_rate {limits.gpu_min_firing_rate:g})"
     )
-    return (True, f"a GPU pays off: {compared}") if expected >= needed else (False, f"too quiet for a GPU: {compared}")
+    if expected >= needed:
+        return True, f"a GPU pays off: {compared}"
+    return False, f"too quiet for a GPU: {compared}"
 
 
 def next_choice(choice: Choice, why: str) -> Choice:
-    """The choice after ``choice.backend`` could not start for the reason ``why``.
+    """The fallback after ``choice.backend`` could not start for the reason ``why``.
 
     Raises
     ------
@@ -228,14 +229,14 @@ def start_engine(
     allow_fallback: bool = False,
     factory: Callable[[str], CreateEngine] = engine_factory,
 ) -> tuple[Engine, Choice]:
-    """Create the chosen engine; with fallback allowed, the next one if it cannot start.
+    """Create the chosen engine; if that fails and fallback is allowed, the next one.
 
-    ``auto`` goes on by itself where a backend that ``probes`` refuses, or one does not model the network's features.
+    ``auto`` falls back by itself if a backend that ``probes`` refuses, or if one lacks a feature of the network.
 
     Returns
     -------
     engine, choice
-        The engine, and the choice as it came out in the end.
+        The engine, and the final choice.
 
     Raises
     ------
@@ -258,7 +259,7 @@ def start_engine(
 
 
 def _with_placement(choice: Choice, engine: Engine) -> Choice:
-    """``choice`` that says so if the engine keeps its synapses in host memory: bursts then wait for the link."""
+    """``choice``, with a note if the engine keeps its synapses in host memory, where the link limits its speed."""
     if not engine.host_bytes:
         return choice
     return replace(

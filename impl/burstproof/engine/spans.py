@@ -1,4 +1,4 @@
-"""Columns of synapses in pieces that stay in a core's cache; all cores share the work on them."""
+"""Parallel work on columns of synapses, in pieces that fit a core's cache."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def spans(first: int, last: int, length: int) -> Iterator[slice]:
 
 
 def on_spans(first: int, last: int, work: Callable[[slice], Result]) -> list[Result]:
-    """What ``work`` makes of the spans from ``first`` to ``last``, in order; all usable cores share them.
+    """Results of ``work`` for the spans from ``first`` to ``last``, in order, computed on all usable cores.
 
-    The calling thread takes spans, too; when it is interrupted, it waits for those that other threads have begun. Of
-    several errors, that of the first span is raised.
+    The calling thread works too. If it is interrupted, it waits until other threads have finished their current spans.
+    If several spans fail, the error of the first one is raised.
     """
     parts = list(spans(first, last, _CACHED))
     waiting = deque(enumerate(parts))

@@ -1,4 +1,4 @@
-"""The frozen values that go into an engine and come out of it: stimulus, bursts, state, recordings."""
+"""The frozen inputs and outputs of an engine: stimulus, bursts, state, recordings."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _NO_AMOUNTS = np.empty(0, np.float32)
 
 @dataclass(frozen=True, eq=False)
 class Stimulus:
-    """What is put into one burst from outside.
+    """External input of one burst.
 
-    ``ids`` (Q,) uint32 and ``amounts`` (Q,) float32 are added to the FCL, several to one neuron add up; ``forced``
-    (R,) uint32 join the fired list with potential 100 (SEMANTICS section 4); an id named twice counts once.
+    ``amounts`` (Q,) float32 are added to the FCL of the neurons ``ids`` (Q,) uint32; several for one neuron add up.
+    Neurons ``forced`` (R,) uint32 join the fired list with potential 100 (SEMANTICS section 4), each once.
     ``memories_early`` (E,) uint32 are cortical indices of memory areas whose pattern of this burst is injected a burst
-    early, in the next one, as recordings of the real engine do now and then (FEATURES section 7.3).
+    early, in the next one, as sometimes happens in recordings of the real engine (FEATURES section 7.3).
     """
 
     ids: npt.NDArray[np.uint32] = field(default_factory=lambda: _NO_IDS)
@@ -38,7 +38,7 @@ class Stimulus:
 
 
 StimulusPlan = Mapping[int, Stimulus]
-"""Stimulus by absolute burst number; bursts not named get none."""
+"""Stimulus by absolute burst number; other bursts have none."""
 
 NO_STIMULUS = Stimulus()
 NO_PLAN: StimulusPlan = MappingProxyType({})
@@ -46,7 +46,7 @@ NO_PLAN: StimulusPlan = MappingProxyType({})
 
 @dataclass(frozen=True, eq=False)
 class Burst:
-    """What one burst did: ``fired_ids`` (F,) uint32 ascending, ``fired_potentials`` (F,) float32 before the reset.
+    """The result of one burst: ``fired_ids`` (F,) uint32 ascending, ``fired_potentials`` (F,) float32 before the reset.
 
     ``candidates`` counts the neurons in the FCL, blocked ones included.
     """
@@ -67,7 +67,7 @@ BY_NEURON = (
     "last_fired",
     "fire_streak",
 )
-"""Fields of the state whose last axis is the neurons'."""
+"""Fields of the state whose last axis is that of the neurons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +84,12 @@ class EngineState:
     refractory_countdowns, consecutive_fire_counts : uint16 (N,)
     weights, eligibility_traces : float32 (S,)
     was_candidate : bool (N,)
-        Non-accumulating neurons that were candidates in the burst just done and did not fire in it, forced or not: they
-        restart from 0 unless they are refractory then. False for all others.
+        Non-accumulating neurons that were candidates in the burst just done and did not fire in it, forced or not. They
+        restart from 0 in the next burst, unless they are refractory then.
     pending : int64 (D, N)
         Contributions under way in units of 2^-k; row j arrives in burst ``burst_count + 1 + j``.
     pending_candidate : bool (D, N)
-        Whether any contribution (also one of 0) is under way to that neuron.
+        Whether a contribution, even one of 0, is under way to that neuron.
     fired_ids, fired_potentials : uint32, float32 (F,)
         The fired list of the burst just done, ascending; its contributions are in ``pending`` already.
     last_fired : int64 (N,)
@@ -102,9 +102,9 @@ class EngineState:
     clamped : bool
         Whether a contribution was ever clamped (SEMANTICS section 7).
     fixed_point : FixedPoint or None
-        Scale, width and clamp of the sums, which a restored run keeps; ``None`` in files of before 2026-11-22.
+        Scale, width and clamp of the sums, which a restored run keeps; ``None`` in files older than 2026-11-22.
     features : FeatureState or None
-        What the features of the network add; ``None`` exactly where it has none.
+        State of the network's features; ``None`` if and only if it has none.
     """
 
     burst_count: int
@@ -126,12 +126,12 @@ class EngineState:
     features: FeatureState | None = None
 
     def differences(self, other: EngineState) -> tuple[str, ...]:
-        """Names of the fields that are not equal bit for bit (NaN equals NaN; what is learnt may be +0 or -0)."""
+        """Names of the fields that are not equal bit for bit (NaN equals NaN; +0 equals -0 in learnt columns)."""
         return _differences(self, other, "")
 
 
 def _differences(mine: Any, theirs: Any, prefix: str) -> tuple[str, ...]:
-    """Names of the fields of two values of one dataclass that differ."""
+    """Names of the fields in which two values of a dataclass differ, with ``prefix``."""
     found: list[str] = []
     for item in dataclasses.fields(mine):
         own, other, name = getattr(mine, item.name), getattr(theirs, item.name), prefix + item.name
@@ -159,7 +159,7 @@ def _equal_bits(mine: npt.NDArray[Any], theirs: npt.NDArray[Any], *, signed_zero
 
 
 class Record(Enum):
-    """What a run brings back: nothing, counts per burst, or the fired lists too."""
+    """What a run records: nothing, counts per burst, or also the fired lists."""
 
     NONE = "none"
     COUNTS = "counts"

@@ -1,4 +1,4 @@
-"""Stimulus for many bursts, built part by part: by neuron or by cortical area, added or forced."""
+"""Stimulus plans built from parts: amounts or forced firings, for neurons or cortical areas, in many bursts."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from burstproof.errors import StimulusError, refuse_first
 from burstproof.network.model import Network
 
 Bursts = int | Iterable[int] | str
-"""Burst numbers: one, several, or a text like ``1-100/10,150``."""
+"""Burst numbers: one, several, or a string like ``1-100/10,150``."""
 
 MOST_BURSTS = 10_000_000
-"""Bursts ahead that a text of burst numbers may name."""
+"""How far ahead the burst numbers of a string may lie."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """``neurons`` get ``amount`` (one for all, or one each), or fire if it is ``None``, in ``bursts`` (ascending)."""
+    """In ``bursts`` (ascending), ``neurons`` get ``amount``, one for all or one each; ``None`` forces them to fire."""
 
     bursts: range | npt.NDArray[np.int64]
     neurons: npt.NDArray[np.uint32]
@@ -32,7 +32,7 @@ class Part:
 
 
 def plan_of(parts: Sequence[Part]) -> StimulusPlan:
-    """The plan that the parts make up together; bursts with the same parts share one Stimulus."""
+    """The plan of all ``parts`` together; bursts with the same parts share one Stimulus."""
     if not parts:
         return NO_PLAN
     active: dict[int, list[int]] = {}
@@ -44,7 +44,7 @@ def plan_of(parts: Sequence[Part]) -> StimulusPlan:
 
 
 def stimulus_of(parts: Sequence[Part]) -> Stimulus:
-    """What several parts put into one burst."""
+    """The stimulus of several parts in one burst."""
     none = np.empty(0, np.uint32)
     added = [(part.neurons, part.amount) for part in parts if part.amount is not None]
     amounts = (np.broadcast_to(np.float32(amount), neurons.shape) for neurons, amount in added)
@@ -56,7 +56,7 @@ def stimulus_of(parts: Sequence[Part]) -> Stimulus:
 
 
 def stimulus_bounds(plan: StimulusPlan, default: EngineOptions) -> tuple[float, bool]:
-    """``max_stimulus`` and ``fractional_stimulus`` that ``plan`` needs; never less than the default."""
+    """The ``max_stimulus`` and ``fractional_stimulus`` that ``plan`` needs, at least those of ``default``."""
     largest, fractional = default.max_stimulus, default.fractional_stimulus
     for stimulus in {id(item): item for item in plan.values()}.values():
         if len(stimulus.ids):
@@ -69,7 +69,7 @@ def stimulus_bounds(plan: StimulusPlan, default: EngineOptions) -> tuple[float, 
 
 
 def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[np.uint32]:
-    """The neurons that ``ids`` or ``area``, one of the two, names, (Q,) uint32.
+    """The neurons given by either ``ids`` or ``area``, (Q,) uint32.
 
     Raises
     ------
@@ -99,14 +99,14 @@ def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[
 
 
 class Stimulation(Mapping[int, Stimulus]):
-    """Stimulus by burst number, built by calls of ``add`` and ``force``, each of which returns the object itself.
+    """A stimulus plan built by ``add`` and ``force``, which return the object itself.
 
-    It is a ``StimulusPlan``: every engine and ``Session.run`` take it. Parts that fall on one burst add up.
+    All engines and ``Session.run`` accept it as a ``StimulusPlan``. Parts for the same burst add up.
 
     Parameters
     ----------
     network : Network
-        What the neurons and areas belong to. Its first burst is number ``network.burst_count + 1``.
+        The network of the neurons and areas. Its first burst is number ``network.burst_count + 1``.
 
     Examples
     --------
@@ -128,24 +128,24 @@ class Stimulation(Mapping[int, Stimulus]):
         ids: Any = None,
         area: str | None = None,
     ) -> Stimulation:
-        """Add ``amount`` to what reaches the neurons.
+        """Add ``amount`` to the sums of neurons.
 
         Parameters
         ----------
         amount : float or (Q,) array
-            In units of the potential, float32: one for all neurons, or one each.
+            In units of the potential, float32; one for all neurons, or one each.
         bursts : int, iterable of int or str
             Absolute burst numbers: ``5``, ``range(1, 101, 10)``, ``"1-100/10,150"``.
         ids : (Q,) integers or str, optional
-            Likewise: ``[4, 5]``, ``"0-24"``.
+            Neuron ids: ``[4, 5]``, ``"0-24"``.
         area : str, optional
-            Name or cortical id of an area; its valid neurons. Give ``ids`` or ``area``.
+            Name or cortical id of an area: all its valid neurons. Give either ``ids`` or ``area``.
 
         Raises
         ------
         StimulusError
-            A burst that the network has done, a neuron that does not exist, an amount that is not finite or of another
-            length than the neurons.
+            A past burst, a neuron that does not exist, an amount that is not finite, or a number of amounts that is not
+            that of the neurons.
         NetworkError
             No such area.
         """
@@ -153,7 +153,7 @@ class Stimulation(Mapping[int, Stimulus]):
         return self._with(bursts, neurons, checked_amount(amount, len(neurons)))
 
     def force(self, *, bursts: Bursts, ids: Any = None, area: str | None = None) -> Stimulation:
-        """Make the neurons fire, whatever their state; parameters and errors as for ``add``."""
+        """Force neurons to fire, whatever their state; parameters and errors as for ``add``."""
         return self._with(bursts, chosen_neurons(self.network, ids, area), None)
 
     def _with(
@@ -175,7 +175,7 @@ class Stimulation(Mapping[int, Stimulus]):
 
     @property
     def plan(self) -> StimulusPlan:
-        """All parts as one Stimulus for each burst."""
+        """All parts as a plan with one Stimulus per burst."""
         if self._plan is None:
             self._plan = plan_of(self._parts)
         return self._plan
@@ -196,12 +196,12 @@ class Stimulation(Mapping[int, Stimulus]):
 
 
 def checked_plan(plan: StimulusPlan, where: str) -> StimulusPlan:
-    """``plan`` if it maps burst numbers to stimuli; otherwise parts of it would be passed over without a word.
+    """``plan``, if it maps burst numbers to stimuli; other entries would be ignored silently.
 
     Raises
     ------
     StimulusError
-        Something else.
+        It does not.
     """
     if isinstance(plan, Stimulation):
         return plan
@@ -227,7 +227,7 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
     Raises
     ------
     StimulusError
-        No finite float32, or another shape.
+        Not finite in float32, or another shape.
     """
     try:
         given = np.asarray(amount)
@@ -248,16 +248,16 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
 def parse_stimulations(
     network: Network, bursts: int, stimulate: Sequence[str] = (), force: Sequence[str] = ()
 ) -> tuple[Part, ...]:
-    """The texts of ``--stimulate`` and ``--force`` of one run of ``bursts`` bursts over ``network``.
+    """Parse the ``--stimulate`` and ``--force`` arguments of a run of ``bursts`` bursts over ``network``.
 
-    ``BURSTS:NEURONS=AMOUNT`` adds AMOUNT to the fire candidate list, ``BURSTS:NEURONS`` makes neurons fire (SEMANTICS
-    section 4). BURSTS is a list of numbers and ranges, ``3,10-20,100-200/10`` (every tenth); the numbers are those of
+    ``BURSTS:NEURONS=AMOUNT`` adds AMOUNT to the fire candidate list, ``BURSTS:NEURONS`` forces neurons to fire
+    (SEMANTICS section 4). BURSTS is a list of numbers and ranges, ``3,10-20,100-200/10`` (every tenth), numbered as in
     the record. NEURONS is such a list of ids, or ``@AREA`` with the id or the name of a cortical area.
 
     Raises
     ------
     StimulusError
-        A text that is none of the forms, a burst outside the run, a neuron that does not exist.
+        An argument of another form, a burst outside the run, a neuron that does not exist.
     NetworkError
         An area that does not exist.
     """

@@ -1,4 +1,4 @@
-"""Checking a Stimulus against a network and its declared bounds."""
+"""Checks of a Stimulus against a network and its declared bounds."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def coming_bursts(done: int, bursts: int) -> range:
 
 
 def planned(plan: StimulusPlan, coming: range) -> list[int]:
-    """Which of the bursts ``coming`` the plan names; takes as long as the shorter of the two."""
+    """The bursts of ``coming`` that are in ``plan``; the time depends on the shorter of the two."""
     return [b for b in plan if b in coming] if len(plan) < len(coming) else [b for b in coming if b in plan]
 
 
 class Checked(NamedTuple):
-    """A stimulus that no engine refuses.
+    """A stimulus that passed all checks.
 
     Attributes
     ----------
     ids : uint32 (Q,)
         Neurons that get an amount, ascending, each once.
     places : intp (A,)
-        Place of each amount's neuron among ``ids``.
+        Index in ``ids`` of each amount's neuron.
     amounts : float32 (A,)
     forced : uint32 (R,)
         As given.
@@ -61,14 +61,14 @@ class Checked(NamedTuple):
 
 
 def check_stimulus(stimulus: Stimulus, network: Network, options: EngineOptions) -> Checked:
-    """``stimulus`` if an engine over ``network`` takes it.
+    """Check ``stimulus`` for an engine over ``network``.
 
     Raises
     ------
     StimulusError
         An id outside the network or not valid; ids and amounts of different lengths; an amount that is not
         finite, or fractional without ``fractional_stimulus``; a neuron whose absolute amounts add up to more
-        than ``max_stimulus``; an early injection into what is no memory area.
+        than ``max_stimulus``; an early injection into an area that is no memory area.
     """
     if not isinstance(stimulus, Stimulus):
         cure = "Pass a bp.Stimulus; a Stimulation goes to run"
@@ -84,7 +84,7 @@ def check_stimulus(stimulus: Stimulus, network: Network, options: EngineOptions)
 
 
 def _check_early(stimulus: Stimulus, network: Network) -> None:
-    """Refuse early injections into what is no memory area."""
+    """Refuse early injections into areas that are no memory areas."""
     early = stimulus.memories_early
     if not (isinstance(early, np.ndarray) and early.ndim == 1 and (early.dtype.kind in "ui" or not early.size)):
         problem = "memory areas must be a one-dimensional integer array"
@@ -99,7 +99,7 @@ def _check_early(stimulus: Stimulus, network: Network) -> None:
 
 
 def _grouped(ids: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
-    """Each id once, ascending, and the place of every given one among them; ids in that order need no sorting."""
+    """Each id once, ascending, and the index of every given one among them; skips sorting if not needed."""
     if (ids[1:] > ids[:-1]).all():
         return ids, np.arange(len(ids))
     unique, places = np.unique(ids, return_inverse=True)

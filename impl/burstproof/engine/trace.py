@@ -1,12 +1,12 @@
-"""Traces: a network's start state and what happened in every burst after it, kept as NAME.npz + NAME.json.
+"""Traces: a network's start state and the bursts after it, in the files NAME.npz and NAME.json.
 
 The format is that of the recordings of the real engine (``suites/data/golden/README.md``). A recording of a network
-with features has its genome beside it, as NAME.genome.json.gz; a record of this package holds the features itself.
+with features has its genome in NAME.genome.json.gz; a record of this package contains the features.
 
-A run of this package writes the same, with ``exact`` set, the fired lists of all bursts, the state after the last one
-and two digests in the JSON file: of the .npz file, and of everything else that the JSON file says. So no change of
-either goes unnoticed, nor does a pair of files from two runs. Recordings of the real engine and records of before
-2026-11-22 have no digests: nothing covers their JSON file.
+A run of this package writes the same format with ``exact`` set, the fired lists of all bursts, the state after the last
+one, and two digests in the JSON file: of the .npz file, and of all other entries of the JSON file. They reveal changes
+of either file, and pairs of files from different runs. Recordings of the real engine and records older than 2026-11-22
+have no digests, so nothing protects their JSON file.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ from burstproof.network.schema import LEARNT_FIELDS, NEURON_FIELDS, STATE_FIELDS
 from burstproof.regular_file import check_regular
 
 _MODULATED = ("thresholds", "leak_coefficients", "excitabilities")
-"""Columns that homeostats and modulators rewrite."""
+"""Neuron columns that homeostats and modulators change."""
 
 _ALWAYS = ("ids", "amounts", "forced")
-"""Parts of a stimulus that a record states even where they are empty."""
+"""Parts of a stimulus that a record contains even if they are empty."""
 
 _TWINS = f"{PREFIX}memory.twin_areas"
 
 _DEEPEST = 64
-"""Levels of objects and lists in the JSON file: records have fewer than ten, and not every depth can be written."""
+"""Most levels of nesting in the JSON file: records have fewer than ten, and json cannot write any depth."""
 
 _DIGESTS = ("npz_sha256", "sha256")
-"""Entries of the JSON file: SHA-256 of the .npz file, and of all other entries, that one included."""
+"""Entries of the JSON file: SHA-256 of the .npz file, and SHA-256 of all entries but itself."""
 
 
 @dataclass(frozen=True, eq=False)
 class FiredAtStart:
-    """What the recorded engine had done in the burst before the recording: these firings are under way."""
+    """Firings and candidates of the burst before the recording; the firings' contributions are under way."""
 
     ids: npt.NDArray[np.uint32]
     potentials: npt.NDArray[np.float32]
@@ -71,7 +71,7 @@ class FiredAtStart:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """B bursts of a network of N neurons and S synapses, K firings.
+    """B bursts with K firings of a network of N neurons and S synapses.
 
     Attributes
     ----------
@@ -92,14 +92,14 @@ class Trace:
     at_start : FiredAtStart or None
         Firings under way at the start.
     exact : bool
-        Whether every value must be equal bit for bit (a record of this package) or within the tolerance of the
+        Whether all values must be equal bit for bit (a record of this package), or only within the tolerance of
         recordings (SEMANTICS section 7).
     settings : mapping
-        Profile, emulation and stimulus bounds under which it was made; empty for recordings of the real engine.
+        Profile, emulation and stimulus bounds of the run; empty for recordings of the real engine.
     recorded : mapping of str to array
-        What else a recording holds of the features, by the names of golden/features/README.md: ``t_thresholds`` and
-        others (B, N) or (B, S) after each burst; ``dyn_*``, ``newn_*`` and ``mem_*`` with one row for each synapse,
-        new neuron or memory and burst.
+        Other feature arrays of a recording, named as in golden/features/README.md: ``t_thresholds`` and others (B, N)
+        or (B, S) after each burst; ``dyn_*``, ``newn_*`` and ``mem_*`` with one row per burst and synapse, new neuron
+        or memory.
     """
 
     name: str
@@ -192,16 +192,16 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _is_nested(tree: Any, levels: int) -> bool:
-    """Whether objects and lists lie deeper in each other than ``levels``."""
-    held = [tree]
+    """Whether objects and lists are nested deeper than ``levels``."""
+    level = [tree]
     for _ in range(levels):
-        values = (value for one in held for value in (one.values() if isinstance(one, dict) else one))
-        held = [value for value in values if isinstance(value, dict | list)]
-    return bool(held)
+        values = (value for one in level for value in (one.values() if isinstance(one, dict) else one))
+        level = [value for value in values if isinstance(value, dict | list)]
+    return bool(level)
 
 
 def _check_digests(info: dict[str, Any], npz_path: Path, json_path: Path) -> None:
-    """Refuse files that their digests do not fit; one digest without the other is one that was changed."""
+    """Refuse files that do not match their digests; one digest without the other means that a file was changed."""
     partner, own = _DIGESTS
     if not info.keys() & {partner, own}:
         return
@@ -213,7 +213,7 @@ def _check_digests(info: dict[str, Any], npz_path: Path, json_path: Path) -> Non
 
 
 def _digest_of(info: Mapping[str, Any]) -> str:
-    """SHA-256 of all entries but itself, in hexadecimal."""
+    """SHA-256 of all entries except this digest, in hexadecimal."""
     entries = {name: value for name, value in info.items() if name != _DIGESTS[1]}
     return hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()
 
@@ -284,7 +284,7 @@ def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[An
 
 
 def _with_features(path: Path, info: dict[str, Any], network: Network) -> Network:
-    """The network with the features that the JSON file states, or else those of the genome beside the recording."""
+    """The network with the features of the JSON file, or else of the genome beside the recording."""
     if "features" in info:
         return network.replace(
             features=decoded(Features, info["features"], "features"), fixed_point=network.fixed_point
@@ -305,7 +305,7 @@ def _with_features(path: Path, info: dict[str, Any], network: Network) -> Networ
 def _recorded(
     path: Path, arrays: Mapping[str, npt.NDArray[Any]], network: Network, bursts: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of the features, each of the length that the others of its kind have."""
+    """Feature arrays of a recording; checks their shapes and that groups are complete."""
     rows: dict[str, tuple[int, ...]] = {f"t_{name}": (bursts, network.neuron_count) for name in _MODULATED}
     rows["t_postsynaptic_potentials"] = (bursts, network.synapse_count)
     found = {name: values for name, values in arrays.items() if name in rows or name.startswith(tuple(ROWS))}
@@ -326,7 +326,7 @@ def _recorded(
 
 
 def _whole(path: Path, arrays: Mapping[str, npt.NDArray[Any]], name: str, dtype: type[np.integer[Any]]) -> Any:
-    """An array (n,) of whole numbers, converted to ``dtype`` without a change of any."""
+    """An integer array (n,), converted to ``dtype`` without loss."""
     values, limits = arrays[name], np.iinfo(dtype)
     fits = values.ndim == 1 and values.dtype.kind in "iu"
     if not fits or (len(values) and not limits.min <= int(values.min()) <= int(values.max()) <= limits.max):
@@ -387,23 +387,22 @@ def _states(
     path: Path, arrays: dict[str, npt.NDArray[Any]], prefix: str, network: Network, leading: tuple[int, ...]
 ) -> dict[str, npt.NDArray[Any]]:
     found = {}
+    neurons = network.neuron_count + len(arrays.get(prefix + _TWINS, ()))
     for name in (*STATE_FIELDS, *LEARNT_FIELDS):
-        if prefix + name in arrays:
-            twins = len(arrays.get(prefix + _TWINS, ()))
-            rows = network.synapse_count if name in LEARNT_FIELDS else network.neuron_count + twins
-            values, shape = arrays[prefix + name], (*leading, rows)
-            dtype = np.dtype((NEURON_FIELDS if name in STATE_FIELDS else SYNAPSE_FIELDS)[name])
-            if (values.dtype, values.shape) != (dtype, shape):
-                where, got = f"{path}: {prefix}{name}", (values.dtype.str, values.shape)
-                raise TraceError(
-                    "has the wrong shape or element type", where=where, got=got, allowed=f"{dtype} {shape}"
-                )
-            found[name] = values
+        if prefix + name not in arrays:
+            continue
+        values = arrays[prefix + name]
+        shape = (*leading, network.synapse_count if name in LEARNT_FIELDS else neurons)
+        dtype = np.dtype((NEURON_FIELDS if name in STATE_FIELDS else SYNAPSE_FIELDS)[name])
+        if (values.dtype, values.shape) != (dtype, shape):
+            where, got = f"{path}: {prefix}{name}", (values.dtype.str, values.shape)
+            raise TraceError("has the wrong shape or element type", where=where, got=got, allowed=f"{dtype} {shape}")
+        found[name] = values
     return found
 
 
 def _end_of_features(path: Path, arrays: dict[str, npt.NDArray[Any]], network: Network) -> dict[str, npt.NDArray[Any]]:
-    """What a record holds of features after its last burst."""
+    """The feature state after the last burst of a record, by column."""
     found = {name: arrays[f"end_{name}"] for name in FORMS if f"end_{name}" in arrays}
     if found:
         if found.keys() != FORMS.keys() or any(a.dtype != FORMS[name][0] for name, a in found.items()):
@@ -435,7 +434,7 @@ def _plan(info: dict[str, Any], network: Network) -> StimulusPlan:
 
 
 def _amounts(values: Any) -> npt.NDArray[np.float32]:
-    """Amounts as float32; one beyond its range is infinite, and refused where the stimulus is used."""
+    """Amounts as float32; values out of range become infinite, and are refused when the stimulus is used."""
     with np.errstate(over="ignore"):
         return np.array(values, np.float32)
 
@@ -455,7 +454,7 @@ def _at_start(info: dict[str, Any], network: Network) -> FiredAtStart | None:
 
 
 def _neurons(values: Any, network: Network, where: str) -> npt.NDArray[np.uint32]:
-    """Ids of neurons of the network, (n,), each once."""
+    """Neuron ids (n,) of the network, each at most once."""
     ids, count = np.asarray(values), network.neuron_count
     whole = ids.ndim == 1 and (ids.dtype.kind in "iu" or not ids.size)
     if not whole or len(np.unique(ids)) < len(ids) or not ((ids >= 0) & (ids < count)).all():
