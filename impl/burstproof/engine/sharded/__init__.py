@@ -1,1 +1,1 @@
-"""One network on many engines: partitions, shards by target, and their exchange of what fired."""
+"""One network on several shards: partitions, shards that own their incoming synapses, exchange of fired lists."""

@@ -1,9 +1,9 @@
-"""Checkpoints of a run: the canonical state between two bursts and what was recorded so far, in one checksummed file.
+"""Checkpoints of a run: the canonical state between two bursts and the recording so far, in one checksummed file.
 
-The file has the head of a network file (``network/files/bpnet_format.py``) with a magic of its own: version, CRC-32 and
+The file has the head of a network file (``network/files/bpnet_format.py``) with its own magic: version, CRC-32 and
 length of a JSON header, which lists raw little-endian columns with their offsets and CRC-32; ``checkpoint_format.py``
-checks every byte of it. It takes the place of the last one in a single step, so a run that ends at any moment leaves a
-whole one. The state is that of the whole network: a run goes on from it on any number of shards and on any backend.
+checks every byte. It replaces the last checkpoint atomically, so a run that is killed leaves a complete one. The state
+is that of the whole network: a run can continue from it on any number of shards and any backend.
 """
 
 from __future__ import annotations
@@ -39,19 +39,16 @@ from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.schema import NEURONS, SYNAPSES
 from burstproof.regular_file import check_regular
 
-SUFFIX = ".bpstate"
-"""Ending of checkpoints, by custom."""
-
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A run between two bursts.
+    """A run, stopped between two bursts.
 
     Attributes
     ----------
     state : EngineState
     identity : mapping of str to str or number
-        The run it belongs to, see ``run_identity`` and ``stimulus_so_far``.
+        Identifies its run, see ``run_identity`` and ``stimulus_so_far``.
     recording : Recording or None
         All bursts up to the state, if the run is recorded.
     """
@@ -62,7 +59,7 @@ class Checkpoint:
 
 
 def run_identity(network: Network, options: EngineOptions, fixed_point: FixedPoint) -> dict[str, Any]:
-    """What decides the result of a run apart from its stimulus: network, rules and scale; backend and shards do not.
+    """All that determines the result of a run except its stimulus: network, rules and scale, but not backend or shards.
 
     Reads every column of the network once.
     """
@@ -81,7 +78,7 @@ def check_identity(checkpoint: Checkpoint, identity: Mapping[str, Any], where: s
     Raises
     ------
     CheckpointError
-        Names the first thing that differs.
+        Names the first difference.
     """
     for name, value in identity.items():
         if checkpoint.identity.get(name) != value:
@@ -95,7 +92,7 @@ def check_identity(checkpoint: Checkpoint, identity: Mapping[str, Any], where: s
 
 
 def save_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
-    """Write ``checkpoint``, as a whole or not at all; a file that is there is replaced.
+    """Write ``checkpoint`` atomically; replaces an existing file.
 
     Raises
     ------
@@ -168,8 +165,10 @@ def _json(checkpoint: Checkpoint, columns: tuple[Column, ...]) -> bytes:
 
 
 def _network_digest(network: Network) -> str:
-    """Digest of all columns, areas, plastic mappings and features of a network; what it does not have leaves no trace,
-    so checkpoints of before go on fitting their networks."""
+    """Digest of all columns, areas, plastic mappings and features of a network.
+
+    Features and newer columns that a network does not use do not change it, so older checkpoints still match.
+    """
     digest = hashlib.sha256()
     for table, schema in ((network.neurons, NEURONS), (network.synapses, SYNAPSES)):
         for spec in schema:
@@ -191,13 +190,13 @@ def _network_digest(network: Network) -> str:
 
 
 def _as_text(mapping: PlasticMapping) -> str:
-    """The parameters of a plastic mapping; those that only features use are left out at their defaults."""
+    """The parameters of a plastic mapping as text, without feature parameters that have their defaults."""
     stated = [("synapses", np.empty(0, np.int64)), *plain_values(rule_of(mapping)).items()]
     return f"PlasticMapping({', '.join(f'{name}={value!r}' for name, value in stated)})"
 
 
 def stimulus_so_far(plan: StimulusPlan, burst_count: int) -> dict[str, str]:
-    """The part of a run's identity that its stimulus is, up to burst ``burst_count``."""
+    """The stimulus up to burst ``burst_count``, as a part of the run's identity."""
     digest = hashlib.sha256()
     for number in sorted(number for number in plan if number <= burst_count):
         stimulus = plan[number]

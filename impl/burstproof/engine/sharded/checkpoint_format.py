@@ -1,8 +1,8 @@
-"""What a checkpoint holds, byte for byte: the header's entries, the columns and their one layout.
+"""The checkpoint format: entries of the header, and the columns and their layout.
 
-Everything is checked before it is used: each entry of the header, each column's element type, shape, place and CRC-32,
-the zeros between columns and the length of the file. So no byte can change unnoticed, and a header made up with a right
-CRC-32 is refused with a sentence.
+Everything is checked before it is used: each entry of the header; element type, shape, offset and CRC-32 of each
+column; the zeros between columns; the length of the file. So every changed byte is detected, and a forged header with
+a correct CRC-32 is refused with an error message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from burstproof.network.fixed_point import FixedPoint
 MAGIC = b"\x89BPSTAT\n"
 
 RECORDING = "recording."
-"""Before the name of a column that belongs to the recording."""
+"""Prefix of the columns of the recording."""
 
 _NEXT_MEMORY = f"{PREFIX}memory.next_id"
 _LONGEST_DELAY = 255
@@ -39,7 +39,7 @@ STATE_COLUMNS = {
 """Columns of the state in file order: element type, and a letter for each dimension (``EngineState``)."""
 
 FEATURE_COLUMNS = {name: (dtype.newbyteorder("<").str, letter) for name, (dtype, letter) in FORMS.items()}
-"""Columns behind those of the state where the network has features; all of them or none."""
+"""Columns after those of the state if the network has features; all of them or none."""
 
 RECORDING_COLUMNS = {
     f"{RECORDING}bursts": ("<i8", "B"),
@@ -48,12 +48,12 @@ RECORDING_COLUMNS = {
     f"{RECORDING}fired_ids": ("<u4", "K"),
     f"{RECORDING}fired_potentials": ("<f4", "K"),
 }
-"""Columns of the recording, behind those of the state; all of them or none."""
+"""Columns of the recording, after those of the state; all of them or none."""
 
 
 @dataclass(frozen=True)
 class Scalars:
-    """The values of a state that are no columns."""
+    """The scalar values of a state."""
 
     burst_count: int
     history_bursts: int
@@ -63,7 +63,7 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Header:
-    """Everything but the columns' contents."""
+    """The header: everything except the contents of the columns."""
 
     state: Scalars
     identity: Mapping[str, Any]
@@ -71,12 +71,12 @@ class Header:
 
 
 def damaged(problem: str, where: str, got: object = None, allowed: str | None = None) -> CheckpointError:
-    """The error for a checkpoint that cannot be trusted."""
+    """The error for a damaged checkpoint."""
     return CheckpointError(f"the checkpoint is damaged: {problem}", where=where, got=got, allowed=allowed, cure=_CURE)
 
 
 def read_header(content: bytes, name: str) -> tuple[Header, int]:
-    """The header of a file and its length in bytes, with every entry of the expected type.
+    """The header of a file and its length in bytes; checks the type of every entry.
 
     Raises
     ------
@@ -117,12 +117,12 @@ def _header(tree: Any, name: str) -> Header:
 
 
 def read_columns(content: bytes, header: Header, length: int, name: str) -> dict[str, npt.NDArray[Any]]:
-    """Every column as an array of its own; ``length`` is that of the header.
+    """All columns as separate arrays; ``length`` is that of the header.
 
     Raises
     ------
     CheckpointError
-        Other columns than those of a state, sizes that do not fit together, or a byte that changed.
+        Other columns than those of a state, inconsistent sizes, or a changed byte.
     """
     wanted = dict(STATE_COLUMNS)
     found = [column.name for column in header.columns]
@@ -147,7 +147,7 @@ def read_columns(content: bytes, header: Header, length: int, name: str) -> dict
 
 
 def _check_shape(column: Column, dtype: str, letters: str, sizes: dict[str, int], name: str) -> None:
-    """Element type, dimensions and bytes; ``sizes`` collects how long the dimension of each letter is."""
+    """Check element type, dimensions and bytes; ``sizes`` collects the length for each dimension letter."""
     fits = column.dtype == dtype and len(column.shape) == len(letters) and not column.repeated
     fits = fits and all(sizes.setdefault(key, size) == size for key, size in zip(letters, column.shape, strict=True))
     count = int(np.prod(np.array(column.shape, dtype=object), initial=1))
@@ -166,12 +166,12 @@ def _array(content: bytes, column: Column, name: str) -> npt.NDArray[Any]:
 
 
 def check_firings(columns: Mapping[str, npt.NDArray[Any]], state: Scalars, name: str) -> None:
-    """The fired lists name neurons of the network, ascending; the recording ends with the state.
+    """Check that fired lists ascend within the network, and that the recording ends at the state.
 
     Raises
     ------
     CheckpointError
-        They do not.
+        One does not.
     """
     neurons, fired = len(columns["membrane_potentials"]), columns["fired_ids"]
     formed = int(columns[_NEXT_MEMORY][0]) if _NEXT_MEMORY in columns else 0

@@ -1,4 +1,4 @@
-"""When a run writes checkpoints, and how it goes on from one."""
+"""Writing of checkpoints during a run, and resuming from one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from burstproof.engine.state import Recording, StimulusPlan
 from burstproof.errors import InputError
 
 DEFAULT_EVERY = 1000
-"""Bursts between two checkpoints where only a file is named."""
+"""Default number of bursts between two checkpoints."""
 
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one run of ``bursts`` bursts; with neither ``file`` nor ``resume`` it does nothing.
+    """The checkpoints of a run of ``bursts`` bursts; without ``file`` and ``resume`` it does nothing.
 
     Attributes
     ----------
@@ -35,13 +35,15 @@ class Checkpoints:
     plan : StimulusPlan
     exchange : Exchange
     file : Path or None
-        Where checkpoints are written, ``every`` so many bursts (``None``: 1000) and after the last.
+        File to which checkpoints are written.
+    every : int or None
+        Bursts between two of them (``None``: 1000); another one follows the last burst.
     resume : Path or None
-        The checkpoint from which the run goes on.
+        The checkpoint to resume from.
     recorded : bool
-        Whether the run keeps a record of all its bursts.
+        Whether the run records all its bursts.
     resumed_after : int or None
-        Burst of the checkpoint from which the run went on.
+        Burst of the checkpoint that the run was resumed from.
     saved_after : int or None
         Burst of the last checkpoint that this process wrote.
     """
@@ -62,14 +64,14 @@ class Checkpoints:
         self.every = None if self.file is None else self.every or DEFAULT_EVERY
 
     def begin(self, engine: Engine) -> list[Recording]:
-        """Put ``engine`` where the checkpoint left off; returns what had been recorded, in one piece or none.
+        """Restore ``engine`` from the checkpoint to resume; returns its recording as a list of one or none.
 
         Raises
         ------
         CheckpointError
             The checkpoint is damaged or belongs to another run.
         InputError
-            It has no record though one is wanted, or lies behind the last burst.
+            It has no recording though the run is recorded, or lies after the last burst.
         """
         if self.file is None and self.resume is None:
             return []
@@ -80,7 +82,7 @@ class Checkpoints:
         where, found = str(self.resume), load_checkpoint(self.resume)
         reached = found.state.burst_count
         check_identity(found, {"network": self._identity["network"]}, where)
-        if not self.allows(reached):  # said before what the shorter stimulus makes of the identity
+        if not self.allows(reached):  # before the identity, which would differ by the shorter stimulus
             raise InputError(
                 f"the checkpoint is at burst {reached}, and the run is to end with burst {begun + self.bursts}",
                 where=where,
@@ -100,14 +102,14 @@ class Checkpoints:
         return [] if found.recording is None else [found.recording]
 
     def allows(self, reached: int) -> bool:
-        """Whether a run can go on from burst ``reached``: of the last one it can still write the record."""
+        """Whether a run can resume from burst ``reached``; from the last burst only to write the record."""
         end = self._begun + self.bursts
         return reached < end or (reached == end and self.recorded)
 
     def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
-        """Write a checkpoint if one is due after the burst just done, as it is after the last of the run.
+        """Write a checkpoint if one is due after the burst just done; one is always due after the last burst.
 
-        All ranks call it, rank 0 writes.
+        All ranks call this; rank 0 writes.
         """
         done = engine.burst_count - engine.network.burst_count
         if self.file is None or self.every is None or (done % self.every and done < self.bursts):
@@ -121,9 +123,10 @@ class Checkpoints:
 
 
 def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:
-    """Sizes of the pieces in which bursts ``done`` + 1 ... ``total`` are run.
+    """Numbers of bursts of the pieces in which bursts ``done`` + 1 ... ``total`` are run.
 
-    The first burst alone, since it compiles; then at most ``longest``, cut at every multiple of each of ``stops``.
+    The first piece is one burst, because it compiles. Further ones have at most ``longest`` bursts, and end at each
+    multiple of one of ``stops``.
     """
     first = True
     while done < total:

@@ -1,7 +1,7 @@
-"""The sharded engine: one network on several shards, in this process or over many, exact to the bit (MG-1, MG-4, MG-5).
+"""The sharded engine: one network on several shards, in one process or several, bit-exact (MG-1, MG-4, MG-5).
 
-A shard owns neurons and all synapses that end in them; in every burst the shards tell each other what fired. Scale and
-width of the sums are those of the whole network, so no split can change a result.
+A shard owns neurons and all synapses onto them. In every burst the shards exchange their fired lists. Scale and width
+of the sums are those of the whole network, so results do not depend on the partition.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTHING = Fired(np.empty(0, np.uint32), np.empty(0, np.float32), 0)
 
 @dataclass(frozen=True)
 class Links:
-    """How shards on devices may talk: on one host through peer access, also between ranks through NCCL, or the host."""
+    """Links that device shards may use: peer access on one host, NCCL, also between ranks; without them host memory."""
 
     enable_p2p: bool = True
     use_nccl: bool = True
@@ -49,7 +49,7 @@ MakeShard = Callable[[NetworkShard], Shard]
 
 
 class ShardedEngine(PackedEngine):
-    """Engine over the shards of ``partition`` that fall to this process; ``exchange`` joins all processes.
+    """Engine over the shards of ``partition`` of this process; ``exchange`` connects all processes.
 
     Shard s belongs to rank ``s // (shards / ranks)``.
 
@@ -59,9 +59,9 @@ class ShardedEngine(PackedEngine):
     shards : list of Shard
         Those of this process.
     exchange_path : str
-        The way that firings take between processes, in words.
+        How firings travel between processes, in words.
     failure : Exception or None
-        Why the engine cannot go on until a state is restored: a burst did not end.
+        Why a burst did not end; the engine cannot go on until a state is restored.
     """
 
     def __init__(
@@ -97,16 +97,15 @@ class ShardedEngine(PackedEngine):
             self.lay_out(network, 1)
 
     def lay_out(self, network: Network, together: int) -> None:
-        """Create the shards that fall to this process; ``network`` is this one, or this one with room for twins."""
+        """Create the shards of this process; ``network`` is the engine's, or that with room for twins (``roomy``)."""
         self._close_shards()
         facts, partition = synapse_facts(network), self.partition
         self._spread = roomy(partition, network.neuron_count, together)
-        here = partition.shards // self.exchange.ranks
-        self._own = range(self.exchange.rank * here, (self.exchange.rank + 1) * here)
-        for shard in self._own:
-            own = NetworkShard(
-                network, self.options, self.fixed_point, facts, self._spread, shard, self.network.neuron_count
-            )
+        per_rank = partition.shards // self.exchange.ranks
+        self._own = range(self.exchange.rank * per_rank, (self.exchange.rank + 1) * per_rank)
+        loaded = self.network.neuron_count
+        for number in self._own:
+            own = NetworkShard(network, self.options, self.fixed_point, facts, self._spread, number, loaded)
             self.shards.append(self._make_shard(own))
 
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
@@ -135,7 +134,7 @@ class ShardedEngine(PackedEngine):
         return Burst(number, everything.ids.copy(), everything.potentials.copy(), everything.candidates)
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
-        """One burst: every shard fires, all hear of it."""
+        """Run one burst in all shards; returns what fired in all of them."""
         parts = [self._part(stimulus, shard) for shard in self._own]
         everything = self._fire_and_tell(number, parts)
         self._last = everything
@@ -143,7 +142,7 @@ class ShardedEngine(PackedEngine):
         return everything
 
     def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
-        """Let the shards of this process do burst ``number``, and all shards of all processes hear of what fired."""
+        """Run burst ``number`` in the shards of this process, and exchange what fired with all processes."""
         batch = False
         if self.options.emulate_batch_path:
             counts = self._each(lambda shard, part: shard.waiting(number, part), parts)
@@ -154,13 +153,13 @@ class ShardedEngine(PackedEngine):
         return everything
 
     def _each(self, work: Callable[[Shard, PackedStimulus | None], Any], parts: Sequence[Any]) -> list[Any]:
-        """``work`` of every shard of this process with its part of the stimulus."""
+        """Call ``work`` for every shard of this process and its part of the stimulus."""
         if self._pool is None:
             return [work(shard, part) for shard, part in zip(self.shards, parts, strict=True)]
         return list(self._pool.map(work, self.shards, parts))
 
     def _part(self, stimulus: PackedStimulus | None, shard: int) -> PackedStimulus | None:
-        """What of ``stimulus`` goes to ``shard``, with places in it instead of ids."""
+        """The part of ``stimulus`` for ``shard``, with local numbers instead of ids."""
         if stimulus is None:
             return None
         owner, places = self._spread.owner, self._spread.local_ids
@@ -174,7 +173,7 @@ class ShardedEngine(PackedEngine):
         )
 
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
-        """See ``Held.signals``: every shard works them out from all that fired."""
+        """See ``Held.signals``: every shard computes them from all firings."""
         return self.shards[0].signals(burst)
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
@@ -198,20 +197,20 @@ class ShardedEngine(PackedEngine):
             shard.add_twin(twin)
 
     def state(self) -> EngineState:
-        """A copy of everything that the next burst depends on; every process calls it and gets the whole."""
+        """A copy of everything that the next burst depends on; all processes call this and get the whole state."""
         self._check_open()
         refuse_failed(self)
         return self.whole() if self._growing is None else self._growing.state(self.burst_count)
 
     def whole(self) -> EngineState:
-        """The state of what the shards hold: neurons of the room among them."""
+        """The state of all shards, including the room for twins."""
         own = [shard.state(self.burst_count) for shard in self.shards]
         parts = [part for some in self.exchange.share("the exchange of the state", own) for part in some]
         fired = self._last.ids.copy(), self._last.potentials.copy()
         return joined_state(parts, self._weights, self._eligibility, fired, self._psps)
 
     def restore(self, state: EngineState) -> None:
-        """Continue from ``state``, which every process has.
+        """Continue from ``state``, which must be the same in all processes.
 
         Raises
         ------
@@ -229,7 +228,7 @@ class ShardedEngine(PackedEngine):
         self.failure = None
 
     def take(self, state: EngineState) -> None:
-        """Continue from ``state`` of what the shards hold."""
+        """Continue from a ``state`` that includes the room for twins."""
         error: BurstproofError | None = None
         try:
             for shard in self.shards:
@@ -244,7 +243,7 @@ class ShardedEngine(PackedEngine):
         self._last = Fired(state.fired_ids.copy(), state.fired_potentials.copy(), 0)
 
     def reshard(self, partition: Partition) -> None:
-        """Go on with another partition from the state at hand.
+        """Continue from the current state with another partition.
 
         Raises
         ------
@@ -268,7 +267,7 @@ class ShardedEngine(PackedEngine):
         self.shards = []
 
     def close(self) -> None:
-        """Give back memory and threads; closing twice is allowed."""
+        """Release memory and threads; closing twice is allowed."""
         self._closed = True
         self._close_shards()
         if self._pool is not None:

@@ -1,4 +1,4 @@
-"""How the processes of a sharded engine come to one fired list."""
+"""The exchange between the processes of a sharded engine; this one is for a single process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _Object = TypeVar("_Object")
 
 
 class Exchange:
-    """What the processes of one run tell each other; all of them call the same methods in the same order.
+    """The collective operations of the processes of a run; all call the same methods in the same order.
 
-    This is the exchange of a run in one process. ``rank`` of ``ranks`` is this process; rank 0 writes files and speaks.
+    This is the exchange of a run in one process. This process is ``rank`` of ``ranks``; rank 0 writes files and output.
     """
 
     rank: int = 0
@@ -30,24 +30,24 @@ class Exchange:
         return fired
 
     def share(self, what: str, own: _Object) -> list[_Object]:
-        """``own`` of every process, by rank; ``what`` says to people what it is for."""
+        """``own`` of every process, by rank; ``what`` names the purpose in messages."""
         return [own]
 
     def waiting(self, what: str) -> AbstractContextManager[None]:
-        """Under the watch of the exchange while the caller waits for other processes in a way of its own.
+        """A context in which the caller itself waits for other processes, under the time-out of the exchange.
 
-        The caller lets other threads run meanwhile. A ``ShardLostError`` inside ends the run where there are several
-        processes, as a wait that takes too long does.
+        The caller must let other threads run meanwhile. With several processes, a ``ShardLostError`` inside or a wait
+        that takes too long ends the run.
         """
         return nullcontext()
 
     def agree(self, error: BurstproofError | None) -> None:
-        """Raise in every process what any of them met.
+        """Raise the ``error`` of any process in all of them.
 
         Raises
         ------
         BurstproofError
-            The error of the lowest rank that has one, with the rank in front where not all have it.
+            The error of the lowest rank that has one, prefixed with the rank if not all have one.
         """
         found = self.share("the report of errors", error)
         met = [(rank, one) for rank, one in enumerate(found) if one is not None]
@@ -64,4 +64,4 @@ class Exchange:
         raise SystemExit(code)
 
     def close(self) -> None:
-        """Tell nobody anything any more."""
+        """End the exchange."""

@@ -1,7 +1,7 @@
-"""Networks in which neurons or synapses appear, over shards: shards with room for twins, and the machine of the host.
+"""Networks in which neurons or synapses appear, over shards: shards with room for twins, and the host's memory machine.
 
-Every process hears of all that fired, so each runs a machine of its own over the same lists: they agree without a word
-between them. What the machine changes goes to the shard that owns it.
+Every process gets all firings, so each runs its own machine over the same lists. The machines agree without further
+communication. Changes that a machine makes go to the shard that owns the neuron or synapse.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from burstproof.network.model import Network
 
 
 class Held(Protocol):
-    """Shards of a network, laid out with room for twins; the rest is as for one ``Shard``."""
+    """Shards of a network with room for twins."""
 
     def lay_out(self, network: Network, together: int) -> None:
-        """Hold ``network`` from now on; of the added neurons so many stay ``together`` in a shard."""
+        """Lay out ``network`` anew; groups of ``together`` added neurons stay in one shard (``roomy``)."""
         ...
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
-        """Run burst ``number``; what fired in all shards, ids ascending."""
+        """Run burst ``number``; returns what fired in all shards, ids ascending."""
         ...
 
     def signals(self, burst: int) -> Floats:
@@ -40,27 +40,27 @@ class Held(Protocol):
         ...
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
-        """A memory neuron, the first of driver area ``driver``, fires in the coming burst."""
+        """The first memory neuron of driver area ``driver`` that fires in the coming burst is ``neuron``."""
         ...
 
     def set_weights(self, rows: Ids, weights: Floats) -> None:
-        """Weights of rows of the network's synapse table."""
+        """Set the weights of rows of the network's synapse table."""
         ...
 
     def set_divisors(self, sources: Ids, divisors: Floats) -> None:
-        """Divisors of contributions by source."""
+        """Set the divisors of the contributions of ``sources``."""
         ...
 
     def add_twin(self, twin: Twin) -> None:
-        """A neuron of the room becomes a twin."""
+        """Turn a neuron of the room into a twin."""
         ...
 
     def whole(self) -> EngineState:
-        """The state of the network with room."""
+        """The state, including the room."""
         ...
 
     def take(self, state: EngineState) -> None:
-        """Continue from a state of the network with room."""
+        """Continue from a state that includes the room."""
         ...
 
 
@@ -68,7 +68,7 @@ H = TypeVar("H", bound=Held)
 
 
 class GrowingShards(Growth, Generic[H]):
-    """Shards with room for twins, ``held``, and the machine that says what appears."""
+    """Shards ``held``, with room for twins, and the machine that decides what appears."""
 
     def __init__(self, network: Network, fixed_point: FixedPoint, held: H) -> None:
         self.held = held
@@ -130,9 +130,9 @@ class GrowingShards(Growth, Generic[H]):
 
 
 def roomy(partition: Partition, neurons: int, together: int) -> Partition:
-    """``partition`` of a network with room: of its ``neurons``, those that were added belong to the shards in turn.
+    """``partition`` extended to ``neurons`` neurons: added ones go to the shards in turn, ``together`` at a time.
 
-    So many ``together``: a neuron like each twin that there may be is in every shard in which there is any.
+    ``together`` is the number of memory areas, so each group has a template neuron for the twins of every area.
     """
     added = np.arange(neurons - partition.neuron_count) // together % partition.shards
     return replace(partition, owner=np.concatenate([partition.owner, added.astype(np.uint16)]))

@@ -1,4 +1,4 @@
-"""Which shard owns which neuron: the strategies of requirement MG-1 as functions of a network (and of its activity)."""
+"""Partitions of a network's neurons over shards, by the strategies of requirement MG-1."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from burstproof.errors import EnvironmentInvalidError, InputError
 from burstproof.network.model import Network
 
 MOST_SHARDS = 1 << 12
-"""Most shards of a partition; beyond it an owner id and the tables by shard and source would not stay small."""
+"""Most shards of a partition, so that owner ids and tables by shard and source stay small."""
 
 EXPECTED_RATE = 0.01
-"""Fraction of the neurons taken to fire in a burst while nobody has measured it."""
+"""Assumed fraction of the neurons that fire in a burst, if it was not measured."""
 
 EVENT_COST = 2.0
-"""Cost of one arriving contribution in units of one neuron's dynamics, as for the threads of the CPU engine."""
+"""Cost of an arriving contribution in units of one neuron's dynamics, as for the threads of the CPU engine."""
 
 _PIECES_PER_SHARE = 4
 _COST_STEPS = 100.0
@@ -29,7 +29,7 @@ _COST_STEPS = 100.0
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A split of the neurons 0 ... N - 1 over shards; a shard owns its neurons and all synapses that end in them.
+    """A partition of neurons 0 ... N - 1 into shards; a shard owns its neurons and all synapses onto them.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Partition:
         return len(self.owner)
 
     def check(self, network: Network) -> None:
-        """Refuse, as an ``InputError``, a partition of another network than ``network``."""
+        """Raise an ``InputError`` if this is a partition of another number of neurons."""
         if self.neuron_count != network.neuron_count:
             raise InputError(
                 "a partition of another network",
@@ -71,7 +71,7 @@ class Partition:
 
     @cached_property
     def _starts(self) -> npt.NDArray[np.int64]:
-        """Place in ``_grouped`` where each shard begins, (shards + 1,) int64."""
+        """Index in ``_grouped`` of the first neuron of each shard, (shards + 1,) int64."""
         return np.concatenate(([0], np.cumsum(self.sizes)))
 
     def members(self, shard: int) -> npt.NDArray[np.uint32]:
@@ -80,7 +80,7 @@ class Partition:
 
     @cached_property
     def local_ids(self) -> npt.NDArray[np.uint32]:
-        """Place of each neuron among the members of its owner, (N,) uint32."""
+        """Local number of each neuron: its index among the members of its shard, (N,) uint32."""
         local = np.empty(self.neuron_count, np.uint32)
         places = np.arange(self.neuron_count, dtype=np.int64) - np.repeat(self._starts[:-1], self.sizes)
         local[self._grouped] = places
@@ -88,7 +88,7 @@ class Partition:
 
 
 def partition_of(owner: npt.NDArray[Any], shards: int, strategy: str) -> Partition:
-    """A partition with the given owners, which must lie in 0 ... shards - 1."""
+    """A partition with the given owners in 0 ... shards - 1."""
     return Partition(np.ascontiguousarray(owner, np.uint16), shards, strategy)
 
 
@@ -101,12 +101,12 @@ def make_partition(network: Network, shards: int, strategy: str, activity: npt.N
     shards : int
         1 or more, no more than there are neurons.
     strategy : str
-        ``contiguous`` (ranges of equal length), ``round_robin`` (id modulo shards), ``by_cortical_area`` (areas stay
-        whole unless one is heavier than a shard's fair share, which is then cut into ranges), ``dynamic`` (ranges
-        of equal cost: dynamics, and what arrives at the expected or measured activity) or ``metis`` (fewest synapses
-        between shards at balanced cost, by METIS).
+        ``contiguous`` (ranges of equal length), ``round_robin`` (id modulo shards), ``by_cortical_area`` (whole areas;
+        one that costs more than a shard's fair share is split into ranges), ``dynamic`` (ranges of equal cost, of
+        dynamics and of arrivals at the expected or measured activity) or ``metis`` (fewest synapses between shards at
+        balanced cost, by METIS).
     activity : array (N,), optional
-        Firings of each neuron per burst, 0...1, as a run has shown them; for the strategies that balance a cost.
+        Measured firings of each neuron per burst, 0...1; for the strategies that balance a cost.
 
     Raises
     ------
@@ -159,14 +159,14 @@ def neuron_cost(network: Network, activity: npt.NDArray[Any] | None = None) -> n
 
 
 def balanced_ranges(cost: npt.NDArray[np.float64], shards: int) -> npt.NDArray[np.int64]:
-    """Owner (n,) of consecutive items of the given cost, cut into ``shards`` ranges of about equal cost.
+    """Owner (n,) of each of n consecutive items, in ``shards`` ranges of about equal cost.
 
-    Every range has at least one item where there are enough.
+    Every range has at least one item if there are enough.
     """
     count = len(cost)
-    reached = np.concatenate(([0.0], np.cumsum(cost)))
-    cuts = np.searchsorted(reached, reached[-1] * np.arange(1, shards) / shards)
-    earliest = np.arange(1, shards)
+    cumulated = np.concatenate(([0.0], np.cumsum(cost)))
+    cuts = np.searchsorted(cumulated, cumulated[-1] * np.arange(1, shards) / shards)
+    earliest = np.arange(1, shards)  # cut k leaves at least one item for each range before it
     cuts = np.maximum.accumulate(np.maximum(cuts - earliest, 0)) + earliest
     cuts = np.minimum(cuts, count - shards + earliest) if count >= shards else np.minimum(cuts, count)
     return np.searchsorted(cuts, np.arange(count), side="right")
@@ -187,7 +187,7 @@ def _by_cost(network: Network, shards: int, activity: npt.NDArray[Any] | None) -
 
 
 def _by_area(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Areas as wholes, the heaviest first, each to the lightest shard; too heavy ones are cut into ranges before."""
+    """Assign whole areas, the costliest first, to the shard with the least load; areas that cost too much are split."""
     cost = neuron_cost(network, activity)
     areas, area_of = np.unique(network.neurons.cortical_areas, return_inverse=True)
     fair = cost.sum() / shards
@@ -209,7 +209,7 @@ def _by_area(network: Network, shards: int, activity: npt.NDArray[Any] | None) -
 
 
 def _by_metis(network: Network, shards: int, activity: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """By METIS (Karypis and Kumar) on the graph of ``_graph``; vertices weigh their cost in hundredths."""
+    """Partition by METIS (Karypis and Kumar) of ``_graph``; vertex weights are costs in hundredths."""
     if not metis_available():
         raise EnvironmentInvalidError(
             "the strategy metis needs the package pymetis, which is not installed",
@@ -238,9 +238,9 @@ def metis_available() -> bool:
 
 
 def _graph(network: Network) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """The undirected graph of the valid synapses: starts (N + 1,), neighbours and weights (E,).
+    """The undirected graph of the valid synapses in CSR form: starts (N + 1,), neighbours and weights (E,).
 
-    An edge joins two neurons that any valid synapse joins, weighted by how many do; there are no loops.
+    An edge connects two neurons with a valid synapse between them; its weight is their number. Self-loops are omitted.
     """
     synapses, count = network.synapses, network.neuron_count
     kept = synapses.valid_mask & (synapses.source_neurons != synapses.target_neurons)

@@ -1,4 +1,4 @@
-"""What a partition costs: synapses that cross it, how unequal its shards are, and what they send each other."""
+"""Quality of a partition: cut synapses, imbalance of shards, and bytes exchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from burstproof.engine.sharded.partition import Partition, neuron_cost
 from burstproof.network.model import Network
 
 BYTES_PER_FIRING = 8
-"""What one firing takes on its way to another shard: an id and a potential."""
+"""Bytes of a firing sent to another shard: an id and a potential."""
 
 _CHUNK = 1 << 22
 
@@ -25,11 +25,11 @@ class PartitionQuality:
     ----------
     strategy : str
     neurons, synapses : tuple of int
-        Neurons, and valid synapses onto them, of each shard.
+        Neurons of each shard, and valid synapses onto them.
     cost : tuple of float
-        Cost of a burst of each shard in neurons' dynamics, see ``partition.neuron_cost``.
+        Cost of a burst for each shard, in units of one neuron's dynamics, see ``partition.neuron_cost``.
     cut_synapses : int
-        Valid synapses whose ends lie in different shards.
+        Valid synapses between different shards.
     """
 
     strategy: str
@@ -61,18 +61,18 @@ class PartitionQuality:
 
     @property
     def cost_imbalance(self) -> float:
-        """Cost of the dearest shard over the mean: what bounds the speed-up; 1 is equal."""
+        """Cost of the most expensive shard over the mean, which bounds the speed-up; 1 is equal."""
         return _imbalance(self.cost)
 
     def bytes_per_burst(self, firings: float) -> float:
-        """Bytes that all shards together send in a burst of ``firings`` firings: every one goes to all other shards."""
+        """Bytes that all shards together send in a burst of ``firings`` firings; each goes to all other shards."""
         return firings * BYTES_PER_FIRING * (self.shards - 1)
 
 
 def partition_quality(
     network: Network, partition: Partition, activity: npt.NDArray[Any] | None = None
 ) -> PartitionQuality:
-    """The figures of ``partition``; with ``activity`` (firings per burst) the cost is that of the measured run."""
+    """The quality of ``partition``; ``activity`` (measured firings per burst) gives the costs of the measured run."""
     synapses, owner = network.synapses, partition.owner
     onto = np.zeros(partition.shards, np.int64)
     cut = 0

@@ -1,4 +1,4 @@
-"""The protocol of one shard's engine, and what shards tell each other: their firings, and their parts of the state."""
+"""The ``Shard`` protocol, and the values that shards exchange: firings and parts of the state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from burstproof.engine.state import BY_NEURON, EngineState
 
 @dataclass(frozen=True, eq=False)
 class Fired:
-    """What fired in a burst, in one shard or in several.
+    """Firings of a burst in one shard or several.
 
-    ``ids`` (F,) uint32 in the whole network and ``potentials`` (F,) float32 before the reset; ascending within a shard.
-    ``candidates`` counts the neurons in the FCL.
+    ``ids`` (F,) uint32 are those of the whole network, ascending within a shard; ``potentials`` (F,) float32 are those
+    before the reset. ``candidates`` counts the neurons in the FCL.
     """
 
     ids: npt.NDArray[np.uint32]
@@ -28,7 +28,7 @@ class Fired:
 
 
 def merged(parts: Sequence[Fired]) -> Fired:
-    """The lists of several shards as one, ids ascending."""
+    """The fired lists of several shards as one, ids ascending."""
     if len(parts) == 1:
         return parts[0]
     ids = np.concatenate([part.ids for part in parts])
@@ -42,16 +42,16 @@ def merged(parts: Sequence[Fired]) -> Fired:
 
 @dataclass(frozen=True, eq=False)
 class StatePart:
-    """What one shard of n neurons knows of an ``EngineState``.
+    """The part of an ``EngineState`` that one shard of n neurons holds.
 
     Attributes
     ----------
     members : uint32 (n,) or slice
         Ids of its neurons, ascending.
     rows : int64 (k,)
-        Rows of the network's synapse table that learn, or whose psp changes.
+        Rows of the network's synapse table whose weight or psp can change.
     state : EngineState
-        Of these neurons and synapses only; its fired list is not used.
+        The state of these neurons and synapses; its fired list is not used.
     """
 
     members: npt.NDArray[np.uint32] | slice
@@ -68,8 +68,8 @@ def joined_state(
 ) -> EngineState:
     """The state of the whole network from the ``parts`` of all its shards.
 
-    ``weights``, ``eligibility`` and ``psps`` (S,) are the columns of all synapses, of which the state has copies with
-    the rows of the parts replaced; ``fired`` is the fired list of the last burst. Without features no psp is asked for.
+    ``weights``, ``eligibility`` and ``psps`` (S,) are columns of all synapses; the state gets copies of them in which
+    the rows of the parts are replaced. ``fired`` is the last fired list. ``psps`` is not needed without features.
     """
     weights, eligibility = weights.copy(), eligibility.copy()
     for part in parts:
@@ -108,16 +108,16 @@ def joined_state(
 
 @dataclass(frozen=True, eq=False)
 class Twin:
-    """A dense neuron that is added while a network runs, in the room for such neurons.
+    """A dense neuron that is added while a network runs, in the room reserved for twins.
 
     Attributes
     ----------
     place : int
         Its id.
     template : int
-        Id of a neuron of the room, in the same shard, that was laid out like it.
+        Id of a neuron of the room in the same shard with the parameters of the twin's area.
     parameters : dict
-        Its ``Parameters`` by name, one value each.
+        Its ``Parameters``, one value each.
     leak : float32
         Its leak at load.
     trains : bool
@@ -135,16 +135,16 @@ class Twin:
 
 
 class Shard(Protocol):
-    """One shard of a network, stepped in halves: ``fire`` says what fired in it, ``receive`` hears of all shards.
+    """One shard of a network. A burst has two halves: ``fire`` for its own neurons, ``receive`` for all firings.
 
-    Stimulus has places in the shard instead of ids.
+    Stimulus has local neuron numbers instead of ids.
     """
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
-        """Candidates that burst ``number`` will have in this shard; asked before where their sum decides its rules."""
+        """Candidates of burst ``number`` in this shard; called before ``fire`` if the batch path may be emulated."""
 
     def fire(self, number: int, stimulus: PackedStimulus | None, batch: bool) -> Fired:
-        """Steps 2 to 8 of burst ``number``; ``batch`` says that the batch path is emulated in it."""
+        """Steps 2 to 8 of burst ``number``; ``batch``: whether the batch path is emulated in it."""
 
     def receive(self, number: int, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
         """Propagation and plasticity of burst ``number``, in which ``ids`` (of the network, any order) fired."""
@@ -156,19 +156,19 @@ class Shard(Protocol):
         """Continue from the shard's part of ``state``."""
 
     def signals(self, burst: int) -> npt.NDArray[np.float32]:
-        """Signals that act in ``burst``, the one after the last ``receive`` or its own, (M,)."""
+        """Signals (M,) in force in ``burst``: that of the last ``receive``, or the next one."""
 
     def drive(self, driver: int, neuron: int, potential: np.float32) -> None:
-        """In the coming burst memory neuron ``neuron`` fires, the first of driver area ``driver``."""
+        """The first memory neuron of driver area ``driver`` that fires in the coming burst is ``neuron``."""
 
     def set_weights(self, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32]) -> None:
-        """Weights from now on of those of the ``rows`` of the network's synapse table that are here."""
+        """Set the weights of ``rows`` of the network's synapse table; rows of other shards are ignored."""
 
     def set_divisors(self, sources: npt.NDArray[np.int64], divisors: npt.NDArray[np.float32]) -> None:
-        """Divisors from now on of the contributions of ``sources``, ids in the network."""
+        """Set the divisors of the contributions of ``sources``, ids in the network."""
 
     def add_twin(self, twin: Twin) -> None:
-        """A neuron of the network's room becomes ``twin``; it may belong to another shard."""
+        """Turn a neuron of the room into ``twin``; it may belong to another shard."""
 
     def close(self) -> None:
-        """Give back memory and devices; closing twice is allowed."""
+        """Release memory and devices; closing twice is allowed."""

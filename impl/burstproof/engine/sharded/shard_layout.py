@@ -1,4 +1,4 @@
-"""The part of a network that one shard packs: its neurons, and all synapses that end in them, by global source id."""
+"""The layout of one shard: its neurons, and all synapses onto them, grouped by the source's id in the network."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from burstproof.network.schema import SYNAPSE_FIELDS, Parameters
 
 @dataclass(frozen=True, eq=False)
 class NetworkShard:
-    """Shard ``number`` of ``network`` as ``partition`` splits it, with what is known of the whole network.
+    """Shard ``number`` of ``network`` under ``partition``; ``facts`` are those of the whole network.
 
     The first ``loaded`` neurons of the network were loaded; the others are room for twins.
     """
@@ -42,14 +42,14 @@ class NetworkShard:
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int64]:
-        """Rows of the synapse table that end in the shard, valid or not, ascending, int64 (s,)."""
+        """Rows of the synapses onto neurons of the shard, valid or not, ascending, int64 (s,)."""
         return np.flatnonzero(self.partition.owner[self.network.synapses.target_neurons] == self.number)
 
     def layout(self, weights: npt.NDArray[np.float32] | None = None, modelled: frozenset[Section] = NOTHING) -> Layout:
         """The shard packed for an engine with the features ``modelled``; ``weights`` (s,) replace the network's.
 
-        ``neuron_count`` is n and targets are places 0 ... n - 1 in the shard, while rows are those of all N sources.
-        Plastic rules name sources and targets by their ids in the network. Scale, width, divisors and the number of
+        ``neuron_count`` is n, and targets are local numbers 0 ... n - 1, but there are rows for all N sources of the
+        network. Plastic rules have sources and targets by id in the network. Scale, width, divisors and the number of
         slots are those of the whole network; ``computed.rows`` are rows of its synapse table.
 
         Raises
@@ -65,7 +65,7 @@ class NetworkShard:
 
 
 def _taken(network: Network, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.float32] | None) -> SynapseTable:
-    """The synapses in ``rows``; a column of one repeated value stays one."""
+    """The synapses in ``rows``; broadcast columns stay broadcast."""
     table = network.synapses
     columns = {name: _rows_of(getattr(table, name), rows) for name in SYNAPSE_FIELDS}
     return SynapseTable.build(**{**columns, **({} if weights is None else {"weights": weights})})
@@ -76,7 +76,7 @@ def _rows_of(column: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArr
 
 
 def _restricted(mapping: PlasticMapping, rows: npt.NDArray[np.int64]) -> PlasticMapping:
-    """``mapping`` over the table that has ``rows`` only; its window counts even if none of its synapses is left."""
+    """``mapping`` for a table that has only ``rows``; kept even without synapses, because its window still counts."""
     places = np.searchsorted(rows, mapping.synapses)
     inside = places < len(rows)
     inside[inside] = rows[places[inside]] == mapping.synapses[inside]
@@ -84,7 +84,7 @@ def _restricted(mapping: PlasticMapping, rows: npt.NDArray[np.int64]) -> Plastic
 
 
 def _localised(whole: Layout, shard: NetworkShard) -> Layout:
-    """``whole`` with the shard's neurons only, and targets as places in it."""
+    """``whole``, restricted to the shard's neurons, with local numbers as targets."""
     partition, members, places = shard.partition, shard.members, shard.partition.local_ids
     static = dataclasses.replace(whole.static, targets=places[whole.static.targets])
     computed = whole.computed
