@@ -1,1 +1,1 @@
-"""One network over MPI ranks: launch, exchange, and a watch over the ranks."""
+"""One network over MPI ranks: launch, exchange, and detection of lost ranks."""

@@ -1,4 +1,4 @@
-"""The engine over MPI ranks with a device each: NCCL from device to device where all have it, else hosts and MPI."""
+"""The engine over MPI ranks with one device each: lists travel by NCCL if all ranks have it, else by host and MPI."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ NCCL_PATH = "NCCL between ranks, lists gathered in every burst"
 HOST_PATH = "through host memory and MPI"
 
 ONLY = 0
-"""Number of the batch set that is used, and of the one shard on the device."""
+"""Number of the only batch set in use, and of the only shard on the device."""
 
 _LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-"""Where launchers say which of a host's ranks a process is."""
+"""Environment variables of launchers with the rank within the host."""
 
 
 def device_of_rank(shard: int) -> int:
-    """Ordinal of the device for this process: ranks of a host take devices in turn, else shards do."""
-    told = next((os.environ[name] for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), None)
-    return (shard if told is None else int(told)) % device_count()
+    """Device ordinal of this process: its rank within the host, else the shard, modulo the number of devices."""
+    local = next((os.environ[name] for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), None)
+    return (shard if local is None else int(local)) % device_count()
 
 
 class CudaRankShard:
-    """The ``Shard`` of one rank, on one device: burst by burst, with the host in between.
+    """The ``Shard`` of one rank on one device; the host exchanges the fired lists in every burst.
 
     Raises
     ------
@@ -76,7 +76,7 @@ class CudaRankShard:
         self._build(*self._pack())
 
     def _build(self, packed: PackedShard) -> None:
-        """Put ``packed`` onto the device, with its mailboxes."""
+        """Create the buffers and mailboxes of ``packed`` on the device."""
         runtime, network = self._runtime, self._source.network
         make_current(runtime)
         (own,) = alike([packed], [runtime])
@@ -94,13 +94,13 @@ class CudaRankShard:
         self._group.warm()
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
-        """``packed`` as its kernels have to be, the firings that a mailbox holds, and the mailboxes: the host's."""
+        """``packed`` adapted to the mailboxes, the room of a mailbox in firings, and the mailboxes (in host memory)."""
         room = max(1, packed.sources)
         words = side_words(room, packed.shard.carries_potentials)
         return packed, room, rank_mail(Path.STAGED, self._runtime, words)
 
     def waiting(self, number: int, stimulus: PackedStimulus | None) -> int:
-        """See ``Shard.waiting``; ``fire`` follows with the same stimulus, which is not taken twice."""
+        """See ``Shard.waiting``; uploads the stimulus, which the following ``fire`` does not upload again."""
         self._begin(number, stimulus)
         if not self._group.census(ONLY, stimulus is not None):
             return 0
@@ -129,7 +129,7 @@ class CudaRankShard:
         return self.published()
 
     def published(self) -> Fired:
-        """What fired in this shard in the last burst, from the device."""
+        """Download what fired in this shard in the last burst."""
         report = self._shard.result(ONLY).report
         ids, potentials = self._shard.fired(ONLY, int(report.fired[0, 0]))
         order = np.argsort(ids)
@@ -141,7 +141,7 @@ class CudaRankShard:
         self._group.deliver(ONLY)
 
     def post(self, ids: npt.NDArray[np.uint32], potentials: npt.NDArray[np.float32]) -> None:
-        """Put what fired everywhere into the mailbox on the device."""
+        """Write the firings of all shards into the mailbox on the device."""
         self._put(self._sequence, HEADER_WORDS, ids)
         if self._packed.shard.carries_potentials:
             bits = np.ascontiguousarray(potentials, np.float32).view(np.uint32)
@@ -149,7 +149,7 @@ class CudaRankShard:
         self._put(self._sequence, COUNT_WORD, [len(ids)])
 
     def _begin(self, number: int, stimulus: PackedStimulus | None) -> None:
-        """Send the head and the stimulus of burst ``number``."""
+        """Upload the head and the stimulus of burst ``number``."""
         self._appearing.give(stimulus, local=True)
         given = {} if stimulus is None else {number: stimulus}
         batch, point, layout = self._packed.packed.batch, self._source.fixed_point, self._packed.packed.layout
@@ -160,7 +160,7 @@ class CudaRankShard:
         self._group.ready(ONLY)
 
     def _put(self, sequence: int, place: int, values: npt.ArrayLike) -> None:
-        """Write words of exchange ``sequence`` into the inbox."""
+        """Write ``values``, tagged with exchange ``sequence``, into the inbox at ``place``."""
         words = np.asarray(values).astype(np.uint64) | np.uint64((sequence & 0xFFFFFFFF) << 32)
         make_current(self._runtime)
         start = (sequence & 1) * self._mail.words + place
@@ -192,7 +192,7 @@ class CudaRankShard:
         self._appearing.add_twin(twin)
 
     def _pack(self, weights: npt.NDArray[np.float32] | None = None) -> tuple[PackedShard]:
-        """The only shard of the device, packed with the network's weights or with others (S,)."""
+        """Pack the only shard of the device, with the network's weights or with others (S,)."""
         return (replace(pack_shard(self._source, weights), number=ONLY),)
 
     def restore(self, state: EngineState) -> None:
@@ -214,12 +214,12 @@ class CudaRankShard:
         self._clamped = state.clamped
 
     def close(self) -> None:
-        """Give back the device's memory; closing twice is allowed."""
+        """Release the device's memory; closing twice is allowed."""
         self._group.release()
 
 
 class GatheredShard(CudaRankShard):
-    """The one shard of a rank whose device exchanges lists with those of the other ranks.
+    """The shard of a rank whose device exchanges fired lists directly with the devices of other ranks.
 
     Raises
     ------
@@ -239,7 +239,7 @@ class GatheredShard(CudaRankShard):
         self._lists = RankLists(self._runtime, stream, self._ranks, self._mail, self._room, self._carries, buffer)
 
     def _with_mail(self, packed: PackedShard) -> tuple[PackedShard, int, Mail]:
-        """As for all ranks: potentials cross if any shard may need them, and the longest list fits box and log."""
+        """Alike on all ranks: potentials are exchanged if any shard needs them; the longest list fits box and log."""
         batch = packed.packed.batch
         own = replace(
             packed,
@@ -250,7 +250,7 @@ class GatheredShard(CudaRankShard):
         return own, self._largest, rank_mail(Path.NCCL, self._runtime, words, self._ranks.ranks)
 
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
-        """Burst ``number`` in this shard; what fired in all."""
+        """Run burst ``number`` in this shard; returns what fired in all shards."""
         self._begin(number, stimulus)
         self._sequence += 1
         if self._group.census(ONLY, stimulus is not None):
@@ -261,11 +261,11 @@ class GatheredShard(CudaRankShard):
         return everything
 
     def exchange(self) -> Fired:
-        """Bring the lists of the last burst to all devices, again if they are there; what fired in all shards."""
+        """Gather the lists of the last burst on all devices (may be repeated); returns what fired in all shards."""
         return self._lists.exchange(self._sequence)
 
     def restore(self, state: EngineState) -> None:
-        """See ``Shard.restore``; all ranks count exchanges anew, whether their kernels were replaced or not."""
+        """See ``Shard.restore``; all ranks restart the exchange count, whether or not their kernels were replaced."""
         super().restore(state)
         self._lists.restart()
         self._shard.device.write("link", np.zeros(LINK_LENGTH, np.int64))
@@ -273,7 +273,7 @@ class GatheredShard(CudaRankShard):
 
 
 class GatheredEngine(ShardedEngine):
-    """The engine of a rank whose shard is a ``GatheredShard``; ``ranks`` joins the devices."""
+    """The engine of a rank with a ``GatheredShard``; ``ranks`` is the NCCL communicator."""
 
     def __init__(
         self, network: Network, options: EngineOptions, partition: Partition, exchange: Exchange, ranks: NcclRanks
@@ -290,7 +290,7 @@ class GatheredEngine(ShardedEngine):
         return shard.burst(number, part)
 
     def close(self) -> None:
-        """Give back memory and the communicator; closing twice is allowed."""
+        """Release memory and the communicator; closing twice is allowed."""
         super().close()
         self._ranks.close()
 
@@ -303,9 +303,9 @@ def cuda_shards(
     _threads: int,
     links: Links,
 ) -> Engine:
-    """The engine over devices: over all here in one process, or over that of this rank.
+    """The engine over devices: several devices of this process, or with an ``exchange`` the device of this rank.
 
-    Over ranks ``exchange_path`` says how lists cross, and why not by NCCL where that is so.
+    With ranks ``exchange_path`` says how lists travel and, if not by NCCL, why.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""How a process finds out that a launcher started it as one of several ranks, and the guard that reports its end.
+"""Detection of a launcher that started this process as one of several ranks, and a guard that reports the rank's end.
 
-The launcher (``mpiexec``, ``srun``) ends the other ranks when one dies, but says at most which process it was. So the
-process that it starts stays behind as a guard, and the rank runs in a child of it: when the child is killed, the guard
-says which rank that was before the launcher hears of it.
+The launcher (``mpiexec``, ``srun``) ends the other ranks when one dies, but names at most the process. So the process
+that it starts becomes a guard, and the rank runs in a child process. If the child is killed, the guard reports which
+rank it was, before the launcher notices.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LAUNCHERS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
-"""What MPICH and its kin, Open MPI and Slurm tell a process: variables with its rank and the number of ranks."""
+"""Environment variables of rank and number of ranks: MPICH and its derivatives, Open MPI, Slurm."""
 
 _PR_SET_PDEATHSIG = 1
 
 _SAME_SWEEP_S = 0.3
-"""A signal to all ranks reaches one before the other: so long this one may still come, before a loss is told."""
+"""Wait before a loss is reported: a signal to all ranks may reach this process a little later than the others."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Place:
 
 
 def place_of(environment: Mapping[str, str]) -> Place | None:
-    """The place of a process with this environment; ``None`` if no launcher started it as one of several.
+    """The rank of a process with this environment; ``None`` if no launcher started it as one of several.
 
     Raises
     ------
@@ -60,10 +60,9 @@ def place_of(environment: Mapping[str, str]) -> Place | None:
 
 
 def stand_guard(place: Place, advice: Callable[[], str]) -> None:
-    """Go on in a child; the caller's process waits for it, reports its end and ends with its code.
+    """Continue in a child process; this process waits for it, reports its end and exits with its code.
 
-    What ``advice`` returns then is said after the rank that was ended by a signal. Does nothing where processes cannot
-    fork.
+    If a signal ends the rank, the message ends with the result of ``advice``. Without ``fork`` this does nothing.
     """
     if not hasattr(os, "fork"):
         return
@@ -77,7 +76,7 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code and not passed_on:
         time.sleep(_SAME_SWEEP_S)
-    if passed_on:  # all ranks were asked to end, and one of them says so
+    if passed_on:  # all ranks were asked to end; rank 0 reports it
         name = signal.Signals(passed_on[0]).name
         if place.rank == 0:
             print(f"burstproof: the run was ended by {name}. {advice()}".rstrip(), file=sys.stderr, flush=True)
@@ -94,7 +93,7 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
 
 
 def _pass_on_signals(child: int) -> list[int]:
-    """Have the child get what ends this process; the list that comes back will hold the numbers of such signals.
+    """Forward terminating signals to the child; returns a list to which their numbers are appended.
 
     A launcher may signal twice, or signal the child as well. A child that has ended is not signalled.
     """
@@ -111,7 +110,7 @@ def _pass_on_signals(child: int) -> list[int]:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux to end this process when the guard is ended; elsewhere the launcher has to end both."""
+    """On Linux, have this process killed when the guard dies; elsewhere the launcher must end both."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes

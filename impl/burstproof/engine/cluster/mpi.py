@@ -1,4 +1,4 @@
-"""The exchange over MPI: one process per rank, standard collectives, and a watch that ends what would hang (MG-5)."""
+"""The exchange over MPI: one process per rank, standard collectives, and a time-out that ends runs that hang (MG-5)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,18 @@ from burstproof.engine.sharded.shard import Fired, merged
 from burstproof.errors import EnvironmentInvalidError, ExitCode, ShardLostError
 
 EAGER_FIRINGS = 256
-"""Least firings of a rank that travel with its counts in one message; beyond, all lists follow in a second one."""
+"""Least firings per rank that are sent with the counts, and their granularity; longer lists need a second message."""
 
 TIMEOUT_S = 300.0
-"""Seconds after which a rank that others wait for is called missing."""
+"""Seconds after which a rank that others wait for counts as missing."""
 
 _HEAD = 2
+"""Words before the list in a message: counts of firings and of candidates."""
+
 _NAP_S = 50e-6
 _PASSING_ON_S = 1.0
 _SAME_SWEEP_S = 0.5
-"""A signal that ends all ranks may reach this one a little after those that it misses: then it says nothing."""
+"""Wait before an abort is reported: a signal to all ranks may reach this one a little later than those it misses."""
 _Object = TypeVar("_Object")
 
 
@@ -61,17 +63,17 @@ def load_mpi() -> Any:
 class MpiExchange(Exchange):
     """The exchange of the ranks of a communicator.
 
-    MPI libraries wait by asking again and again. Where a host has more ranks than cores, that would keep the cores from
-    those that still work, so there a rank that waits sleeps in between.
+    MPI libraries wait by polling. On a host with more ranks than cores that would take cores from ranks that still
+    work, so there a waiting rank sleeps between polls.
 
     Parameters
     ----------
     timeout_s : float
-        How long a rank may keep the others waiting before the run is ended with an error that names it.
+        How long a rank may keep the others waiting before the run ends with an error that names it.
     advice : callable, optional
-        Says what to do after that.
+        Returns the advice at the end of that error.
     world : mpi4py.MPI.Comm, optional
-        By default that of all ranks.
+        The communicator; by default that of all ranks.
     """
 
     def __init__(self, timeout_s: float = TIMEOUT_S, advice: Callable[[], str] = str, world: Any | None = None) -> None:
@@ -87,17 +89,19 @@ class MpiExchange(Exchange):
         self._reach_for(EAGER_FIRINGS)
 
     def _crowded(self) -> bool:
-        """Whether this host has more ranks than cores; each rank may be bound to cores of its own."""
+        """Whether this host has more ranks than cores; ranks may be bound to different cores."""
         here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
         own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
         cores = len(set().union(*here.allgather(own)))
-        allowed = usable_cores()
+        quota = usable_cores()
+        if quota < len(own):  # the container has fewer cores than its affinity mask shows
+            cores = min(cores, quota)
         ranks: int = here.Get_size()
         here.Free()
-        return ranks > (min(cores, allowed) if allowed < len(own) else cores)
+        return ranks > cores
 
     def _finish(self, what: str, begin: Callable[..., Any], *arguments: Any) -> None:
-        """One collective, begun and waited for under the watch; a failure of it ends the run."""
+        """Start a collective and wait for it, with time-out; a failure ends the run."""
         with self._watch.waiting(what):
             try:
                 request = begin(*arguments)
@@ -114,13 +118,13 @@ class MpiExchange(Exchange):
         return counts
 
     def _joined(self, what: str, own: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
-        """Arrays of all ranks, which have ``counts`` elements."""
+        """The arrays ``own`` of all ranks, which have ``counts`` elements."""
         received = np.empty(int(counts.sum()), own.dtype)
         self._finish(what, self._world.Iallgatherv, own, [received, counts.tolist()])
         return np.split(received, np.cumsum(counts)[:-1])
 
     def share(self, what: str, own: _Object) -> list[_Object]:
-        """See ``Exchange.share``; what can be pickled."""
+        """See ``Exchange.share``; ``own`` must be picklable."""
         content = np.frombuffer(pickle.dumps(own), np.uint8)
         pieces = self._joined(what, content, self._counts(what, len(content)))
         return [pickle.loads(piece.data) for piece in pieces]
@@ -153,7 +157,7 @@ class MpiExchange(Exchange):
         return Fired(joined.ids, joined.potentials, candidates)
 
     def _reach_for(self, most: int) -> None:
-        """Make room beside the counts for lists a quarter longer than the longest now, which all ranks know alike."""
+        """Make room beside the counts for the longest list, ``most``, and a quarter more; all ranks know ``most``."""
         reach = max(1, -(-(most + most // 4) // EAGER_FIRINGS)) * EAGER_FIRINGS
         if self._reach >= reach > self._reach // 4:
             return
@@ -162,19 +166,19 @@ class MpiExchange(Exchange):
         self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
 
     def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
-        """Ids and potentials of each rank, (2, count) words, as they came with the counts."""
+        """Ids and potentials of each rank, (2, count) words, from the message with the counts."""
         bodies = (own[_HEAD:].reshape(2, self._reach) for own in self._all)
         return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
 
     def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
-        """Ids and potentials of each rank, from an exchange of lists of different lengths."""
+        """Ids and potentials of each rank, from a second message with lists of different lengths."""
         words = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
         return [piece.reshape(2, -1) for piece in self._joined("the exchange of long lists", words, 2 * counts)]
 
     def abort(self, message: str, code: int) -> NoReturn:
-        """End all ranks, this one with ``message``, once the launcher has had time to pass that on.
+        """End all ranks, this one with ``message``, after the launcher has had time to forward it.
 
-        When it ends, the launcher drops what still lies in its pipes.
+        A launcher that ends drops the contents of its pipes.
         """
         time.sleep(_SAME_SWEEP_S)
         print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
@@ -186,5 +190,5 @@ class MpiExchange(Exchange):
         self.abort(f"{message}. {self._advice()}".rstrip(), int(ExitCode.INVALID_ENVIRONMENT))
 
     def close(self) -> None:
-        """End the watch; the library closes at the end of the process."""
+        """End the watch thread; MPI is finalised at the end of the process."""
         self._watch.close()

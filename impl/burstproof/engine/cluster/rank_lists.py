@@ -1,4 +1,4 @@
-"""What fired in all ranks, gathered from device to device into the inboxes of each, and from there to its host."""
+"""Gathering of the fired lists of all ranks by NCCL, into the inboxes of each device and to its host."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from burstproof.engine.sharded.shard import Fired
 from burstproof.errors import ShardLostError
 
 LEAST_REACH = 1024
-"""Firings of a rank that always travel with the counts."""
+"""Least firings per rank that are sent with the counts."""
 
 _LOW = 0xFFFFFFFF
 
 
 def reach_for(most: int, room: int) -> int:
-    """Firings of a rank that travel with its count where ``most`` did in the last burst, at most ``room``."""
+    """Firings per rank to send with the counts, from the longest list of the last burst, ``most``; at most ``room``."""
     wanted = -(-(most + most // 4) // LEAST_REACH) * LEAST_REACH
     return min(room, max(LEAST_REACH, wanted))
 
 
 @dataclass(frozen=True, eq=False)
 class _Gathered:
-    """What came from all ranks: headers and ids as words, (ranks, HEADER_WORDS + reach), and what goes with them."""
+    """Gathered ``words``: headers and ids, (ranks, HEADER_WORDS + reach); potentials (ranks, reach); candidates."""
 
     words: npt.NDArray[np.uint64]
     potentials: npt.NDArray[np.float32]
@@ -41,10 +41,11 @@ class _Gathered:
 
 
 class RankLists:
-    """Brings the lists of a burst to a rank's inboxes and host.
+    """Gathers the fired lists of all ranks in a rank's inboxes and on its host.
 
-    Counts and the first ``reach`` firings of every rank travel together; where a list is longer, all are gathered once
-    more. All ranks know all counts, so all take the same reach in the next burst, in which one gathering is enough.
+    Counts and the first ``reach`` firings of every rank are gathered together. If a list is longer, all are gathered a
+    second time. All ranks know all counts, so all choose the same reach for the next burst, where one gathering then
+    usually suffices.
 
     Parameters
     ----------
@@ -52,16 +53,16 @@ class RankLists:
     mail : Mail
         One outbox, and an inbox for each rank.
     room : int
-        Firings that a mailbox holds.
+        Room of a mailbox in firings.
     carries : bool
-        Whether kernels need the potentials, which then lie behind the ids in the mailboxes.
+        Whether kernels need the potentials, which then follow the ids in the mailboxes.
     buffer : callable
-        A buffer of the shard by name.
+        Returns a buffer of the shard by name.
 
     Raises
     ------
     OutOfMemoryError
-        The device has no room for what is gathered.
+        The device has no room for the gathered lists.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class RankLists:
         )
 
     def restart(self) -> None:
-        """Count exchanges from 1 again, as all ranks do: nothing that lies in a mailbox is of an exchange to come."""
+        """Clear the mailboxes, since all ranks count exchanges from 1 again: no old word may match a new exchange."""
         make_current(self._runtime)
         self._reach = reach_for(0, self._room)
         for box in (*self._mail.outboxes, *self._mail.copies):
@@ -99,14 +100,14 @@ class RankLists:
         self._stream.synchronize()
 
     def headers(self, sequence: int) -> None:
-        """Bring only the header words, with the candidates counted ahead."""
+        """Gather only the headers, with candidates counted before the burst."""
         side = (sequence & 1) * self._mail.words
         with self._ranks.watched():
             self._ranks.all_gather([self._column(side, "words", HEADER_WORDS)], self._stream)
             self._deal("words", HEADER_WORDS, side)
 
     def exchange(self, sequence: int) -> Fired:
-        """Bring the lists of exchange ``sequence`` to all inboxes; what fired in all ranks, ids ascending.
+        """Gather the lists of exchange ``sequence`` in all inboxes; returns what fired in all ranks, ids ascending.
 
         Raises
         ------
@@ -122,7 +123,7 @@ class RankLists:
         return _joined(found, counts.tolist())
 
     def _gather(self, sequence: int, reach: int) -> _Gathered:
-        """Gather ``reach`` firings of every rank."""
+        """Gather up to ``reach`` firings of every rank."""
         side, span = (sequence & 1) * self._mail.words, HEADER_WORDS + reach
         columns = [
             self._column(side, "words", span),
@@ -148,7 +149,7 @@ class RankLists:
         return Column(self._mail.outboxes[0], start, self._gathered[name], count)
 
     def _deal(self, name: str, count: int, start: int) -> None:
-        """Queue copies of ``count`` gathered words of every rank to place ``start`` of its inbox."""
+        """Queue copies of ``count`` gathered words of every rank to offset ``start`` of its inbox."""
         ranks, length = self._ranks.ranks, 2 * self._mail.words
         source, inbox = self._gathered[name], self._mail.copies[0]
         if self._runtime.simulated:
@@ -163,14 +164,14 @@ class RankLists:
             runtime.memcpyAsync(target, address_of(source) + 8 * rank * count, 8 * count, kind, queue)
 
     def _downloaded(self, name: str, count: int) -> npt.NDArray[Any]:
-        """Page-locked memory into which the first ``count`` gathered elements are being copied."""
+        """Start a download of ``count`` gathered elements; returns its page-locked target."""
         buffer = self._gathered[name]
         host = self._staging.room(name, count, buffer.spec.dtype)
         self._runtime.download(host, buffer, self._stream)
         return host
 
     def _counts(self, sequence: int, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """Firings of every rank, (ranks,) int64."""
+        """Firings of every rank, (ranks,) int64; raises if a header is not of exchange ``sequence``."""
         heads = words[:, COUNT_WORD]
         numbers = heads >> np.uint64(32)
         late = np.flatnonzero(numbers != np.uint64(sequence & _LOW))
@@ -186,7 +187,7 @@ class RankLists:
 
 
 def _joined(found: _Gathered, counts: list[int]) -> Fired:
-    """The lists of all ranks, which have ``counts`` firings, as one."""
+    """The lists of all ranks, of lengths ``counts``, as one, ids ascending."""
     ids = np.concatenate([row[:count] for row, count in zip(found.words[:, HEADER_WORDS:], counts, strict=True)])
     potentials = np.concatenate([row[:count] for row, count in zip(found.potentials, counts, strict=True)])
     narrow = ids.astype(np.uint32)

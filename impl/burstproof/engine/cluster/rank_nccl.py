@@ -1,4 +1,4 @@
-"""NCCL between the devices of MPI ranks (MG-3, MG-5): whether all can use it, and the communicator over them."""
+"""NCCL between the devices of MPI ranks (MG-3, MG-5): whether all ranks can use it, and the communicator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAP_S = 50e-6
 
 @dataclass(frozen=True)
 class RankDevice:
-    """What one rank has for a communicator: ``device`` (its UUID), ``version`` of NCCL, or the ``obstacle``."""
+    """One rank's ``device`` (UUID) and NCCL ``version``, or the ``obstacle`` to a communicator."""
 
     device: str = ""
     version: int = 0
@@ -32,9 +32,9 @@ class RankDevice:
 
 @dataclass(frozen=True)
 class Column:
-    """``count`` elements of ``source`` from ``start`` on, which go to ``target``: those of rank r at r x ``count``.
+    """``count`` elements of ``source`` from ``start`` on, gathered in ``target``: those of rank r at r x ``count``.
 
-    Both have elements of the same size.
+    Both buffers have elements of the same size.
     """
 
     source: DeviceBuffer
@@ -44,7 +44,7 @@ class Column:
 
 
 def own_device(runtime: DeviceRuntime, shards_per_rank: int, allowed: bool) -> RankDevice:
-    """What this rank has: ``allowed`` is ``cuda.multi_gpu.use_nccl``."""
+    """The device of this rank; ``allowed`` is ``cuda.multi_gpu.use_nccl``."""
     if not allowed:
         return RankDevice(obstacle="cuda.multi_gpu.use_nccl is off")
     if shards_per_rank > 1:
@@ -61,7 +61,7 @@ def own_device(runtime: DeviceRuntime, shards_per_rank: int, allowed: bool) -> R
 def agreed_obstacle(devices: Sequence[RankDevice]) -> str | None:
     """Why the ranks with ``devices`` cannot form a communicator; ``None`` if they can.
 
-    Every rank has the same list, so all come to the same answer.
+    All ranks have the same list, so they get the same answer.
     """
     for rank, one in enumerate(devices):
         if one.obstacle is not None:
@@ -81,7 +81,7 @@ def agreed_obstacle(devices: Sequence[RankDevice]) -> str | None:
 def open_ranks(
     exchange: Exchange, open_runtime: Callable[[], DeviceRuntime], shards_per_rank: int, allowed: bool
 ) -> NcclRanks | str:
-    """A communicator over all ranks of ``exchange``, or why there is none; all ranks get one, or none does.
+    """A communicator over all ranks of ``exchange``, or why there is none; either all ranks get one, or none.
 
     ``open_runtime`` opens the device of this rank.
 
@@ -102,7 +102,7 @@ def open_ranks(
 
 
 def _connected(exchange: Exchange, runtime: DeviceRuntime) -> NcclRanks | str:
-    """The communicator, or what NCCL says against it in some rank."""
+    """The communicator, or the NCCL error of a rank."""
     nccl = nccl_library()
     make_current(runtime)
     identifier, problem = _tried(nccl, nccl.get_unique_id) if exchange.rank == 0 else (None, "")
@@ -121,31 +121,31 @@ def _connected(exchange: Exchange, runtime: DeviceRuntime) -> NcclRanks | str:
 
 
 def _tried(nccl: Any, call: Callable[[], Any]) -> tuple[Any, str]:
-    """The result of ``call`` and an empty text, or nothing and what NCCL says."""
+    """The result of ``call`` and an empty string, or ``None`` and the NCCL error."""
     try:
         return call(), ""
     except nccl.NcclError as error:
         return None, f"NCCL fails: {error}"
 
 
-def poll(over: Callable[[], bool], check: Callable[[], None]) -> None:
-    """Ask ``over`` until it is so: at first without pause, then with naps and a ``check`` before each."""
+def poll(is_done: Callable[[], bool], check: Callable[[], None]) -> None:
+    """Poll until ``is_done()``: at first without pause, then with naps, each after a ``check``."""
     began = time.monotonic()
-    while not over():
+    while not is_done():
         if time.monotonic() - began > _SPIN_S:
             check()
             time.sleep(_NAP_S)
 
 
 class NcclRanks:
-    """A communicator over the devices of all ranks: brings columns of each onto every device."""
+    """An NCCL communicator over the devices of all ranks."""
 
     def __init__(self, nccl: Any, member: Any, exchange: Exchange) -> None:
         self.ranks = exchange.ranks
         self._nccl, self._member, self._exchange = nccl, member, exchange
 
     def all_gather(self, columns: Sequence[Column], stream: Any) -> None:
-        """Queue the gathering of ``columns`` on ``stream``: bytes, in one group."""
+        """Queue an all-gather of ``columns`` on ``stream``, as bytes, in one group."""
         nccl, queue = self._nccl, stream.cupy_stream.ptr
         nccl.groupStart()
         for column in columns:
@@ -156,7 +156,7 @@ class NcclRanks:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """A context in which a rank that does not come ends the run, as does what NCCL reports."""
+        """A context for NCCL operations: a missing rank or an NCCL error ends the run."""
         with self._exchange.waiting("the exchange of what fired"):
             try:
                 yield
@@ -164,7 +164,7 @@ class NcclRanks:
                 raise ShardLostError(f"NCCL fails: {error}") from error
 
     def wait(self, stream: Any) -> None:
-        """Wait for ``stream`` in a way that lets other threads run."""
+        """Wait for ``stream`` while other threads can run."""
         from cupy.cuda import runtime
 
         handle = stream.cupy_stream.ptr
@@ -172,7 +172,7 @@ class NcclRanks:
         stream.synchronize()
 
     def close(self) -> None:
-        """Give back the communicator; closing twice is allowed."""
+        """Destroy the communicator; closing twice is allowed."""
         if self._member is not None:
             self._member.destroy()
             self._member = None

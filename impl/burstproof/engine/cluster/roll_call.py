@@ -1,8 +1,8 @@
-"""A watch over the ranks of a run: who keeps the others waiting is named, and the run ends instead of hanging.
+"""A watchdog over the ranks of a run: it names the ranks that keep others waiting, and ends the run instead of hanging.
 
-A thread of each rank looks now and then at how long the rank has been inside one call of the library. After the
-time-out it calls the roll: every living rank's thread answers with what its rank is doing. Who does not answer is dead
-or stopped; who answers from outside the library is late. The thread uses a communicator of its own.
+A thread of each rank checks periodically how long the rank has been inside one MPI or NCCL operation. After the
+time-out it calls the roll: the thread of every live rank answers with what its rank waits for. A rank without an answer
+is dead or stopped; a rank that waits for nothing is late. The threads use a separate communicator.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 TICK_S = 0.2
-"""Time between two looks of the thread."""
+"""Seconds between two checks of the thread."""
 
 GRACE_S = 5.0
-"""Time in which a living rank answers the roll."""
+"""Seconds within which a live rank answers the roll."""
 
 _ASK, _ANSWER = 1, 2
 
 
 class RollCall:
-    """The watch of one rank.
+    """The watchdog of one rank.
 
     Parameters
     ----------
     mpi, world
-        ``mpi4py.MPI``, and a communicator that nobody else uses.
+        ``mpi4py.MPI``, and a communicator that is used by nothing else.
     timeout_s : float
-        Longest stay in one call.
+        Longest duration of one operation.
     give_up : callable
         Called with a sentence that names who is missing; ends the run.
     """
@@ -47,7 +47,7 @@ class RollCall:
 
     @contextmanager
     def waiting(self, what: str) -> Iterator[None]:
-        """The rank is inside a call of the library that serves ``what``."""
+        """A context for an operation that waits for other ranks; ``what`` names it."""
         self._since, self._what = time.monotonic(), what
         try:
             yield
@@ -55,7 +55,7 @@ class RollCall:
             self._what = ""
 
     def failed(self, message: str) -> NoReturn:
-        """A call failed: call the roll at once and end the run."""
+        """Report a failed operation: call the roll at once and end the run."""
         self._finish(message)
         raise SystemExit(message)
 
@@ -80,13 +80,13 @@ class RollCall:
             self._send(self._what, asker[0], _ANSWER)
 
     def _received(self, tag: int) -> tuple[int, str] | None:
-        """Rank and text of a message that has come; found and taken in one step, since two threads may ask."""
+        """Rank and text of an arrived message; probed and received in one step, since two threads may do it."""
         status = self._mpi.Status()
         message = self._world.improbe(self._mpi.ANY_SOURCE, tag, status)
         return None if message is None else (status.Get_source(), message.recv())
 
     def _send(self, text: str, rank: int, tag: int) -> None:
-        """Send without waiting; what is under way is kept until it has left."""
+        """Send without waiting; requests are kept until they complete."""
         self._under_way = [request for request in self._under_way if not request.Test()]
         self._under_way.append(self._world.isend(text, dest=rank, tag=tag))
 
@@ -96,7 +96,7 @@ class RollCall:
             self._give_up(f"{message}; {self._roll()}")
 
     def _roll(self) -> str:
-        """Who does not answer, and who is not waiting, in words."""
+        """The ranks that do not answer, or else those that are not waiting, in words."""
         others = [rank for rank in range(self._world.Get_size()) if rank != self._world.Get_rank()]
         for rank in others:
             self._send("", rank, _ASK)
@@ -108,7 +108,7 @@ class RollCall:
         return f"still at work: {_named(late)}" if late else "all ranks answer and wait"
 
     def _answers(self, wanted: int) -> dict[int, str]:
-        """What the ranks that answer in time are waiting for; empty: they are not waiting."""
+        """By rank that answers in time, what it waits for; empty if it is not waiting."""
         doing: dict[int, str] = {}
         end = time.monotonic() + GRACE_S
         while len(doing) < wanted and time.monotonic() < end:

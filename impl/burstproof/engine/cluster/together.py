@@ -1,4 +1,4 @@
-"""The processes of a run as ranks: joined by an exchange, failing together."""
+"""The processes of a run as ranks: connected by an exchange, and failing together."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _Result = TypeVar("_Result")
 
 
 def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Callable[[], str]) -> Exchange:
-    """The exchange of this process with the other ranks of the run; with ``alone``, of one process.
+    """The exchange of this process with the other ranks of the run; with ``alone``, that of a single process.
 
     Raises
     ------
     EnvironmentInvalidError
-        MPI cannot be loaded, launcher and library do not see the same ranks, or there is no launcher and one rank.
+        MPI cannot be loaded, launcher and library disagree about the ranks, or there is no launcher and only one rank.
     """
     if alone:
         return Exchange()
@@ -43,7 +43,7 @@ def join_ranks(place: Place | None, *, alone: bool, timeout_s: float, advice: Ca
 
 
 def together(exchange: Exchange, work: Callable[[], _Result]) -> _Result:
-    """The result of ``work``, which all ranks do; an error of the package in any of them is raised in all."""
+    """Do ``work`` in all ranks and return the result; an error of the package in any rank is raised in all."""
     try:
         result = work()
     except BurstproofError as error:
@@ -58,7 +58,7 @@ def together(exchange: Exchange, work: Callable[[], _Result]) -> _Result:
 
 @contextmanager
 def ending_all_ranks(exchange: Exchange) -> Iterator[None]:
-    """An error in one rank ends all of them: the others would wait for it."""
+    """A context in which an error of one rank ends all ranks, since the others would wait for it."""
     try:
         yield
     except Exception as error:
@@ -67,7 +67,7 @@ def ending_all_ranks(exchange: Exchange) -> Iterator[None]:
 
 
 def _end_all(exchange: Exchange, error: Exception) -> None:
-    """End all ranks, if there are several, and say why; where the error was not foreseen, where it came from too."""
+    """End all ranks, if there are several, with the reason; an unforeseen error also prints its traceback."""
     if exchange.ranks == 1:
         return
     if isinstance(error, BurstproofError):
