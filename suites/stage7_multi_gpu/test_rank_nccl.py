@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from burstproof.device.nccl_library import nccl_library
-from burstproof.engine.cluster.rank_lists import LEAST_REACH, reach_for
+from burstproof.engine.cluster.rank_lists import LEAST_EAGER, eager_limit
 from burstproof.engine.cluster.rank_nccl import RankDevice, agreed_obstacle, open_ranks, poll
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.errors import BackendUnavailableError, ShardLostError
@@ -64,10 +64,10 @@ def test_multicast_is_off_before_nccl_is_loaded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_reach_follows_the_longest_list() -> None:
-    assert reach_for(0, 10**6) == LEAST_REACH
-    assert reach_for(10_000, 10**6) == 13 * LEAST_REACH
-    assert all(reach_for(most, 5000) >= most for most in range(0, 5001, 50))
-    assert reach_for(5000, 5000) == reach_for(4500, 5000) == 5000
+    assert eager_limit(0, 10**6) == LEAST_EAGER
+    assert eager_limit(10_000, 10**6) == 13 * LEAST_EAGER
+    assert all(eager_limit(most, 5000) >= most for most in range(0, 5001, 50))
+    assert eager_limit(5000, 5000) == eager_limit(4500, 5000) == 5000
 
 
 @needs_ranks

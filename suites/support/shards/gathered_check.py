@@ -80,7 +80,7 @@ def check(exchange: Exchange) -> dict[str, list[str]]:
         return GatheredEngine(network, options, cut, exchange, gatherings[-1])
 
     found = {"from another state": compare_run(_mix(EVERYTHING_LEARNS), create)}
-    with mock.patch("burstproof.engine.cluster.rank_lists.LEAST_REACH", 1):
+    with mock.patch("burstproof.engine.cluster.rank_lists.LEAST_EAGER", 1):
         mix = _mix("fractions")
         found["longer lists than their reach"] = compare_mix(mix, create)
         if gatherings[-1].gatherings <= mix.bursts:

@@ -284,7 +284,7 @@ class GatheredEngine(ShardedEngine):
         )
         self.exchange_path = NCCL_PATH
 
-    def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
+    def _fire_and_exchange(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
         (shard,), (part,) = self.shards, parts
         assert isinstance(shard, GatheredShard)
         return shard.burst(number, part)

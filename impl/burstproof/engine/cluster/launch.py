@@ -27,7 +27,7 @@ _LAUNCHERS = (
 
 _PR_SET_PDEATHSIG = 1
 
-_SAME_SWEEP_S = 0.3
+_SIGNAL_DELAY_S = 0.3
 """Wait before a loss is reported: a signal to all ranks may reach this process a little later than the others."""
 
 
@@ -75,7 +75,7 @@ def stand_guard(place: Place, advice: Callable[[], str]) -> None:
     passed_on = _pass_on_signals(child)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if code and not passed_on:
-        time.sleep(_SAME_SWEEP_S)
+        time.sleep(_SIGNAL_DELAY_S)
     if passed_on:  # all ranks were asked to end; rank 0 reports it
         name = signal.Signals(passed_on[0]).name
         if place.rank == 0:

@@ -29,8 +29,8 @@ _HEAD = 2
 """Words before the list in a message: counts of firings and of candidates."""
 
 _NAP_S = 50e-6
-_PASSING_ON_S = 1.0
-_SAME_SWEEP_S = 0.5
+_FORWARDING_S = 1.0
+_SIGNAL_DELAY_S = 0.5
 """Wait before an abort is reported: a signal to all ranks may reach this one a little later than those it misses."""
 _Object = TypeVar("_Object")
 
@@ -83,12 +83,12 @@ class MpiExchange(Exchange):
         self._world.Set_errhandler(self._mpi.ERRORS_RETURN)
         self.rank = self._world.Get_rank()
         self.ranks = self._world.Get_size()
-        self._patient = self._crowded()
+        self._oversubscribed = self._is_oversubscribed()
         self._watch = RollCall(self._mpi, self._world.Dup(), timeout_s, self._give_up)
-        self._reach = 0
-        self._reach_for(EAGER_FIRINGS)
+        self._eager_room = 0
+        self._resize_eager(EAGER_FIRINGS)
 
-    def _crowded(self) -> bool:
+    def _is_oversubscribed(self) -> bool:
         """Whether this host has more ranks than cores; ranks may be bound to different cores."""
         here = self._world.Split_type(self._mpi.COMM_TYPE_SHARED)
         own = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
@@ -105,7 +105,7 @@ class MpiExchange(Exchange):
         with self._watch.waiting(what):
             try:
                 request = begin(*arguments)
-                while self._patient and not request.Test():
+                while self._oversubscribed and not request.Test():
                     time.sleep(_NAP_S)
                 request.Wait()
             except self._mpi.Exception as error:
@@ -144,33 +144,33 @@ class MpiExchange(Exchange):
 
     def gather(self, fired: Fired) -> Fired:
         """See ``Exchange.gather``."""
-        count, reach = len(fired.ids), self._reach
+        count, room = len(fired.ids), self._eager_room
         self._own[0], self._own[1] = count, fired.candidates
-        if count <= reach:
+        if count <= room:
             self._own[_HEAD : _HEAD + count] = fired.ids
-            self._own[_HEAD + reach :][:count] = fired.potentials.view(np.uint32)
+            self._own[_HEAD + room :][:count] = fired.potentials.view(np.uint32)
         self._finish("the exchange of what fired", self._world.Iallgather, self._own, self._all)
         counts, candidates = self._all[:, 0].astype(np.int64), int(self._all[:, 1].astype(np.int64).sum())
-        lists = self._eager(counts) if counts.max() <= reach else self._long(fired, counts)
+        lists = self._eager_lists(counts) if counts.max() <= room else self._long_lists(fired, counts)
         joined = merged([Fired(words[0].copy(), words[1].view(np.float32).copy(), 0) for words in lists])
-        self._reach_for(int(counts.max()))
+        self._resize_eager(int(counts.max()))
         return Fired(joined.ids, joined.potentials, candidates)
 
-    def _reach_for(self, most: int) -> None:
+    def _resize_eager(self, most: int) -> None:
         """Make room beside the counts for the longest list, ``most``, and a quarter more; all ranks know ``most``."""
-        reach = max(1, -(-(most + most // 4) // EAGER_FIRINGS)) * EAGER_FIRINGS
-        if self._reach >= reach > self._reach // 4:
+        room = max(1, -(-(most + most // 4) // EAGER_FIRINGS)) * EAGER_FIRINGS
+        if self._eager_room >= room > self._eager_room // 4:
             return
-        self._reach = reach
-        self._own = np.zeros(_HEAD + 2 * self._reach, np.uint32)
+        self._eager_room = room
+        self._own = np.zeros(_HEAD + 2 * self._eager_room, np.uint32)
         self._all = np.zeros((self.ranks, len(self._own)), np.uint32)
 
-    def _eager(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+    def _eager_lists(self, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
         """Ids and potentials of each rank, (2, count) words, from the message with the counts."""
-        bodies = (own[_HEAD:].reshape(2, self._reach) for own in self._all)
+        bodies = (own[_HEAD:].reshape(2, self._eager_room) for own in self._all)
         return [body[:, :count] for body, count in zip(bodies, counts.tolist(), strict=True)]
 
-    def _long(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+    def _long_lists(self, fired: Fired, counts: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
         """Ids and potentials of each rank, from a second message with lists of different lengths."""
         words = np.concatenate([fired.ids, fired.potentials.view(np.uint32)])
         return [piece.reshape(2, -1) for piece in self._joined("the exchange of long lists", words, 2 * counts)]
@@ -180,9 +180,9 @@ class MpiExchange(Exchange):
 
         A launcher that ends drops the contents of its pipes.
         """
-        time.sleep(_SAME_SWEEP_S)
+        time.sleep(_SIGNAL_DELAY_S)
         print(f"burstproof: error: rank {self.rank} of {self.ranks}: {message}", file=sys.stderr, flush=True)
-        time.sleep(_PASSING_ON_S)
+        time.sleep(_FORWARDING_S)
         self._mpi.COMM_WORLD.Abort(code)
         raise SystemExit(code)
 

@@ -19,21 +19,21 @@ from burstproof.engine.cuda.kernels.control import REPORT_HEAD
 from burstproof.engine.sharded.shard import Fired
 from burstproof.errors import ShardLostError
 
-LEAST_REACH = 1024
+LEAST_EAGER = 1024
 """Least firings per rank that are sent with the counts."""
 
 _LOW = 0xFFFFFFFF
 
 
-def reach_for(most: int, room: int) -> int:
+def eager_limit(most: int, room: int) -> int:
     """Firings per rank to send with the counts, from the longest list of the last burst, ``most``; at most ``room``."""
-    wanted = -(-(most + most // 4) // LEAST_REACH) * LEAST_REACH
-    return min(room, max(LEAST_REACH, wanted))
+    wanted = -(-(most + most // 4) // LEAST_EAGER) * LEAST_EAGER
+    return min(room, max(LEAST_EAGER, wanted))
 
 
 @dataclass(frozen=True, eq=False)
 class _Gathered:
-    """Gathered ``words``: headers and ids, (ranks, HEADER_WORDS + reach); potentials (ranks, reach); candidates."""
+    """Gathered ``words``: headers and ids, (ranks, HEADER_WORDS + limit); potentials (ranks, limit); candidates."""
 
     words: npt.NDArray[np.uint64]
     potentials: npt.NDArray[np.float32]
@@ -43,8 +43,8 @@ class _Gathered:
 class RankLists:
     """Gathers the fired lists of all ranks in a rank's inboxes and on its host.
 
-    Counts and the first ``reach`` firings of every rank are gathered together. If a list is longer, all are gathered a
-    second time. All ranks know all counts, so all choose the same reach for the next burst, where one gathering then
+    Counts and the first ``limit`` firings of every rank are gathered together. If a list is longer, all are gathered a
+    second time. All ranks know all counts, so all choose the same limit for the next burst, where one gathering then
     usually suffices.
 
     Parameters
@@ -94,7 +94,7 @@ class RankLists:
     def restart(self) -> None:
         """Clear the mailboxes, since all ranks count exchanges from 1 again: no old word may match a new exchange."""
         make_current(self._runtime)
-        self._reach = reach_for(0, self._room)
+        self._eager_limit = eager_limit(0, self._room)
         for box in (*self._mail.outboxes, *self._mail.copies):
             self._runtime.fill(box, 0, self._stream)
         self._stream.synchronize()
@@ -104,7 +104,7 @@ class RankLists:
         side = (sequence & 1) * self._mail.words
         with self._ranks.watched():
             self._ranks.all_gather([self._column(side, "words", HEADER_WORDS)], self._stream)
-            self._deal("words", HEADER_WORDS, side)
+            self._scatter("words", HEADER_WORDS, side)
 
     def exchange(self, sequence: int) -> Fired:
         """Gather the lists of exchange ``sequence`` in all inboxes; returns what fired in all ranks, ids ascending.
@@ -114,41 +114,41 @@ class RankLists:
         ShardLostError
             A rank's device did not do the burst.
         """
-        found = self._gather(sequence, self._reach)
+        found = self._gather(sequence, self._eager_limit)
         counts = self._counts(sequence, found.words)
         most = int(counts.max())
-        if most > self._reach:
-            found = self._gather(sequence, reach_for(most, self._room))
-        self._reach = reach_for(most, self._room)
+        if most > self._eager_limit:
+            found = self._gather(sequence, eager_limit(most, self._room))
+        self._eager_limit = eager_limit(most, self._room)
         return _joined(found, counts.tolist())
 
-    def _gather(self, sequence: int, reach: int) -> _Gathered:
-        """Gather up to ``reach`` firings of every rank."""
-        side, span = (sequence & 1) * self._mail.words, HEADER_WORDS + reach
+    def _gather(self, sequence: int, limit: int) -> _Gathered:
+        """Gather up to ``limit`` firings of every rank."""
+        side, span = (sequence & 1) * self._mail.words, HEADER_WORDS + limit
         columns = [
             self._column(side, "words", span),
-            Column(self._buffer("log_potentials.0"), 0, self._gathered["potentials"], reach),
+            Column(self._buffer("log_potentials.0"), 0, self._gathered["potentials"], limit),
             Column(self._buffer("report.0"), REPORT_HEAD + 1, self._gathered["candidates"], 1),
         ]
         behind = side + HEADER_WORDS + self._room
         if self._carries:
-            columns.append(self._column(behind, "carried", reach))
+            columns.append(self._column(behind, "carried", limit))
         ranks = self._ranks.ranks
         with self._ranks.watched():
             self._ranks.all_gather(columns, self._stream)
-            self._deal("words", span, side)
+            self._scatter("words", span, side)
             if self._carries:
-                self._deal("carried", reach, behind)
+                self._scatter("carried", limit, behind)
             words = self._downloaded("words", ranks * span)
-            potentials = self._downloaded("potentials", ranks * reach)
+            potentials = self._downloaded("potentials", ranks * limit)
             candidates = self._downloaded("candidates", ranks)
             self._ranks.wait(self._stream)
-        return _Gathered(words.reshape(ranks, span), potentials.reshape(ranks, reach), candidates)
+        return _Gathered(words.reshape(ranks, span), potentials.reshape(ranks, limit), candidates)
 
     def _column(self, start: int, name: str, count: int) -> Column:
         return Column(self._mail.outboxes[0], start, self._gathered[name], count)
 
-    def _deal(self, name: str, count: int, start: int) -> None:
+    def _scatter(self, name: str, count: int, start: int) -> None:
         """Queue copies of ``count`` gathered words of every rank to offset ``start`` of its inbox."""
         ranks, length = self._ranks.ranks, 2 * self._mail.words
         source, inbox = self._gathered[name], self._mail.copies[0]

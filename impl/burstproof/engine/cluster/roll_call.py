@@ -40,8 +40,8 @@ class RollCall:
         world.Set_errhandler(mpi.ERRORS_RETURN)
         self._what, self._since = "", 0.0
         self._lock = threading.Lock()
-        self._under_way: list[Any] = []
-        self._over = threading.Event()
+        self._requests: list[Any] = []
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="burstproof-roll-call", daemon=True)
         self._thread.start()
 
@@ -61,11 +61,11 @@ class RollCall:
 
     def close(self) -> None:
         """End the thread."""
-        self._over.set()
+        self._closed.set()
         self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(TICK_S):
+        while not self._closed.wait(TICK_S):
             try:
                 self._answer()
             except self._mpi.Exception:
@@ -87,8 +87,8 @@ class RollCall:
 
     def _send(self, text: str, rank: int, tag: int) -> None:
         """Send without waiting; requests are kept until they complete."""
-        self._under_way = [request for request in self._under_way if not request.Test()]
-        self._under_way.append(self._world.isend(text, dest=rank, tag=tag))
+        self._requests = [request for request in self._requests if not request.Test()]
+        self._requests.append(self._world.isend(text, dest=rank, tag=tag))
 
     def _finish(self, message: str) -> None:
         """Call the roll and give up."""

@@ -136,12 +136,12 @@ class ShardedEngine(PackedEngine):
     def burst(self, number: int, stimulus: PackedStimulus | None) -> Fired:
         """Run one burst in all shards; returns what fired in all of them."""
         parts = [self._part(stimulus, shard) for shard in self._own]
-        everything = self._fire_and_tell(number, parts)
+        everything = self._fire_and_exchange(number, parts)
         self._last = everything
         self.burst_count = number
         return everything
 
-    def _fire_and_tell(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
+    def _fire_and_exchange(self, number: int, parts: Sequence[PackedStimulus | None]) -> Fired:
         """Run burst ``number`` in the shards of this process, and exchange what fired with all processes."""
         batch = False
         if self.options.emulate_batch_path:
