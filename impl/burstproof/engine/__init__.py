@@ -1,1 +1,1 @@
-"""What a burst does: the engine protocol, the executable specification and the backends."""
+"""The engines: the protocol, the executable specification and the backends."""

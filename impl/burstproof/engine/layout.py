@@ -226,13 +226,13 @@ def build_layout(
     mp_driven = network.flags_registered and bool(network.area_flag("mp_driven_psp").any())
     mp_sources = network.area_flag("mp_driven_psp") if mp_driven else np.zeros(network.neuron_count, np.bool_)
     kinds = _synapse_kinds(network, mp_sources if mp_driven else None)
-    static, unsigned_zero = _static_rows(network, fixed_point, divisors, kinds.static, max_delay)
+    static, static_may_cancel = _static_rows(network, fixed_point, divisors, kinds.static, max_delay)
     computed = _computed_rows(network, divisors, mp_sources, kinds, max_delay)
     plastic = _plastic_rules(network, computed)
     power = network.power_neuron
     power_neuron = -1 if power is None or not network.neurons.valid_mask[power] else power
     power_units, power_clamped = fixed_point.quantise(np.array([network.power_amount], np.float32))
-    cancels = unsigned_zero or computed is not None or (power_neuron >= 0 and int(power_units[0]) <= 0)
+    power_may_cancel = power_neuron >= 0 and int(power_units[0]) <= 0
     return Layout(
         neuron_count=network.neuron_count,
         max_delay=max_delay,
@@ -243,7 +243,7 @@ def build_layout(
         power_neuron=power_neuron,
         power_amount=int(power_units[0]),
         power_clamped=power_clamped,
-        needs_flags=cancels,
+        needs_flags=static_may_cancel or computed is not None or power_may_cancel,
     )
 
 
@@ -286,7 +286,7 @@ class _Kinds:
 
 
 def _synapse_kinds(network: Network, mp_sources: npt.NDArray[np.bool_] | None) -> _Kinds:
-    """Which synapses are static and which computed; ``contributes`` marks valid ones onto valid neurons."""
+    """Masks of the static and the computed synapses; ``contributes`` marks valid synapses onto valid neurons."""
     synapses = network.synapses
     transmits, losses, changing = transmitting(network), degeneration(network), associated(network)
     varied = any(one is not None for one in (mp_sources, transmits, losses, changing))

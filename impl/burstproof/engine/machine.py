@@ -39,7 +39,7 @@ NO_CUDA_DEVICE = Obstacle(
 
 @dataclass(frozen=True)
 class Usable:
-    """What a backend runs on here; ``auto`` never takes a ``software`` adapter."""
+    """The hardware that a backend runs on, in words; ``auto`` never takes a ``software`` adapter."""
 
     why: str
     software: bool = False

@@ -58,7 +58,7 @@ class CpuOptions:
 
 
 class SynapseMemory(Enum):
-    """Where the CUDA engine keeps synapses: on the device, in page-locked host memory, or there if they do not fit."""
+    """Memory for the synapses of the CUDA engine: device, page-locked host memory, or host only if they do not fit."""
 
     AUTO = "auto"
     DEVICE = "device"

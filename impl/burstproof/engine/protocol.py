@@ -49,7 +49,7 @@ class Engine(Protocol):
 
     @abstractmethod
     def step(self, stimulus: Stimulus = NO_STIMULUS) -> Burst:
-        """Run one burst and return what it did.
+        """Run one burst and return its result.
 
         Raises
         ------

@@ -32,7 +32,7 @@ def exponential(exponent: np.float32) -> np.float32:
 
 
 def in_areas(neurons: NeuronTable, areas: Iterable[int]) -> Bools:
-    """Which neurons lie in one of the areas."""
+    """Mask of the neurons that lie in one of the areas."""
     return np.isin(neurons.cortical_areas, np.array(sorted(areas), np.uint32))
 
 

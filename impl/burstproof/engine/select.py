@@ -36,7 +36,7 @@ class Choice:
     Attributes
     ----------
     requested, backend : str
-        What was requested (may be ``auto``), and what runs.
+        The requested backend, or ``auto``, and the one that runs.
     reason : str
         Why, in one sentence.
     considered : tuple of Considered

@@ -19,7 +19,7 @@ Bursts = int | Iterable[int] | str
 """Burst numbers: one, several, or a string like ``1-100/10,150``."""
 
 MOST_BURSTS = 10_000_000
-"""How far ahead the burst numbers of a string may lie."""
+"""Most bursts ahead that a string of burst numbers may name."""
 
 
 @dataclass(frozen=True, eq=False)

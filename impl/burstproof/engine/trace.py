@@ -244,7 +244,7 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
 
 
 _DAMAGE = (ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, MemoryError, SyntaxError, TokenError)
-"""What NumPy raises on damaged archives."""
+"""Exceptions of NumPy for damaged archives."""
 
 
 def _assemble(path: Path, info: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Trace:

@@ -51,7 +51,7 @@ class Growing(Growth):
     # A burst ---------------------------------------------------------------------------------------------------
 
     def begin(self, number: int, stimulus: PackedStimulus | None) -> tuple[StimulusTable, Begun]:
-        """The stimulus of burst ``number`` with what memories add, and what they fired."""
+        """The stimulus of burst ``number`` including that of memories, and the firings of memory neurons."""
         begun = self._machine.begin(number)
         if self._drivers:
             self._note_drivers(begun)

@@ -153,7 +153,7 @@ def _make_add_list() -> Compiled:
 
     @inner_compiler
     def look_ahead(turn: int, ids: Ids, column: int, columns: int, recall: Recall) -> None:
-        """Prefetch what is read some sources after source ``turn`` of the list."""
+        """Prefetch the offsets and synapses of sources after source ``turn`` of the list."""
         if turn + 2 * _AHEAD < len(ids):
             prefetch(recall.offsets, np.int64(ids[turn + 2 * _AHEAD]) * columns + column)
         if 0 <= turn + _AHEAD < len(ids):

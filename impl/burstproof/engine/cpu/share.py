@@ -38,7 +38,7 @@ FIRED, CANDIDATES, WAITING, FULL = 0, 1, 2, 3
 """Columns of the tally."""
 
 NOT_STARTED = -1
-"""What ``run_thread`` returns to the leader when a helper has left."""
+"""Result of ``run_thread`` for the leader if a helper has left."""
 
 _ARRIVED, _RELEASED, _TAKEN = LINE, 2 * LINE, 3 * LINE
 """Indices of the board: tickets and releases of the barrier, and the number of firings handed out to threads."""
@@ -51,7 +51,7 @@ _SOURCES = 64
 
 
 class Shared(NamedTuple):
-    """What T threads exchange, and what each of them owns.
+    """Data shared by T threads, with the part of each thread.
 
     Attributes
     ----------
