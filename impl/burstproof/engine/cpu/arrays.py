@@ -337,22 +337,17 @@ def own_parameters(parameters: Parameters) -> Parameters:
 
 def static_of(layout: Layout, general: bool) -> Static:
     """Static rows of ``layout``; ``general`` ones have all columns, and int64 contributions."""
-    rows = layout.static
-    if general:
-        clamped = rows.clamped_sources
-        return Static(
-            rows.offsets,
-            _readonly(rows.targets),
-            _readonly(rows.contributions.astype(np.int64)),
-            _readonly(np.ones(len(rows.targets), np.uint8) if rows.delays is None else rows.delays),
-            np.zeros(layout.source_count, np.bool_) if clamped is None else clamped,
-        )
+    rows, delays, clamped = layout.static, layout.static.delays, layout.static.clamped_sources
+    if delays is None:
+        delays = np.ones(len(rows.targets), np.uint8) if general else _NO_BYTES
+    if clamped is None:
+        clamped = np.zeros(layout.source_count, np.bool_) if general else _NO_FLAGS
     return Static(
-        rows.offsets,
-        _readonly(rows.targets),
-        _readonly(rows.contributions),
-        _readonly(_NO_BYTES if rows.delays is None else rows.delays),
-        _NO_FLAGS if rows.clamped_sources is None else rows.clamped_sources,
+        offsets=rows.offsets,
+        targets=_readonly(rows.targets),
+        contributions=_readonly(rows.contributions.astype(np.int64) if general else rows.contributions),
+        delays=_readonly(delays),
+        clamped_sources=clamped,
     )
 
 

@@ -214,18 +214,9 @@ def _make_send(key: KernelKey) -> Compiled:
                 place, full = send_static(first + done, end, shift, static, queues.words, ends, last)
                 done = place - first
             if computed_rows and not full:
-                start, finish = computed.offsets[source], computed.offsets[source + 1]
+                start, stop = computed.offsets[source], computed.offsets[source + 1]
                 place, full = send_computed(
-                    start + done - static_count,
-                    finish,
-                    source,
-                    potentials[k],
-                    burst,
-                    queues,
-                    ends,
-                    computed,
-                    s,
-                    counters,
+                    start + done - static_count, stop, source, potentials[k], burst, queues, ends, computed, s, counters
                 )
                 done = static_count + place - start
             if full:

@@ -296,9 +296,8 @@ class CpuMemory:
 
     def waiting(self, number: int, plan: StimulusTable) -> int:
         """Candidates that burst ``number`` will have here; ``plan`` holds the stimulus of this burst only."""
-        count = self.layout.neuron_count
-        slot = slice(number % self.layout.max_delay * count, (number % self.layout.max_delay + 1) * count)
-        candidates = self.ring[slot] != 0
+        slots, neurons = self.layout.max_delay, self.layout.neuron_count
+        candidates = self.ring.reshape(slots, neurons)[number % slots] != 0
         candidates[plan.ids] = True
         if self.scalars.power_neuron >= 0:
             candidates[self.scalars.power_neuron] = True
