@@ -130,7 +130,7 @@ def test_closed_loop_builds(variants, variant: str, capability: Capability, meas
     from burstproof.compile.resources import instructions_of, resources_of
     from burstproof.engine.cuda.kernels.calls import polled_words
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, staying
+    from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, persistent_variant
 
     reason = obstacle(capability)
     if reason:
@@ -149,7 +149,9 @@ def test_closed_loop_builds(variants, variant: str, capability: Capability, meas
         assert found is not None
         assert alone is not None
         word, copies = variants[variant].word, 4  # of the first turn and of the others, of the first amounts and others
-        read_back = 0 if word.marked or word.packed else copies * polled_words(staying(variants[variant]).threads)
+        read_back = (
+            0 if word.marked or word.packed else copies * polled_words(persistent_variant(variants[variant]).threads)
+        )
         assert (found.spills, found.atomics) == (0, alone.atomics + read_back)
         assert found.reductions > alone.reductions
 

@@ -15,7 +15,7 @@ from burstproof.device.dependent_launch import flattened
 from burstproof.engine.cuda.args import AT_CALL
 from burstproof.engine.cuda.fields import Field, bind, fields_of
 from burstproof.engine.cuda.kernels.catalogue import catalogue
-from burstproof.engine.cuda.kernels.closed_loop import can_stay, closed_loop_spec, staying
+from burstproof.engine.cuda.kernels.closed_loop import can_persist, closed_loop_spec, persistent_variant
 from burstproof.engine.cuda.kernels.spec import KernelSpec
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
@@ -38,8 +38,8 @@ def kernels_of(chosen: Variant | ShardVariant) -> Iterator[tuple[KernelSpec, Sha
     """Every kernel of ``chosen`` with the variant that its arguments are bound for; the one that stays, too."""
     shard = chosen if isinstance(chosen, ShardVariant) else whole(chosen)
     yield from ((spec, shard) for spec in catalogue(chosen))
-    if isinstance(chosen, Variant) and can_stay(chosen):
-        yield closed_loop_spec(chosen), staying(chosen)
+    if isinstance(chosen, Variant) and can_persist(chosen):
+        yield closed_loop_spec(chosen), persistent_variant(chosen)
 
 
 class Numbers(dict[str, int]):

@@ -44,7 +44,7 @@ class LoopEngine(Protocol):
     def pack(self, stimulus: Stimulus) -> PackedStimulus:
         """``stimulus``, checked, in the units of the sums."""
 
-    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+    def enter_loop(self, loop: PersistentLoop) -> LoopKernel | None:
         """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
 
     def leave_loop(self, bursts: int, fired: int, clamped: bool) -> None:
@@ -54,7 +54,7 @@ class LoopEngine(Protocol):
         """The fired list of the last burst."""
 
 
-class StayingLoop(ClosedLoop):
+class PersistentLoop(ClosedLoop):
     """A closed loop whose kernel stays on the device; see ``ClosedLoop``.
 
     The kernel runs from a call until the engine is asked for something else, until an exception, or until no call came

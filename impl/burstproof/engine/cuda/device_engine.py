@@ -13,7 +13,7 @@ from burstproof.device.protocol import DeviceRuntime
 from burstproof.engine.admission import check_state
 from burstproof.engine.closed_loop import ClosedLoop
 from burstproof.engine.cuda.batches import Batches
-from burstproof.engine.cuda.closed_loop import StayingLoop
+from burstproof.engine.cuda.closed_loop import PersistentLoop
 from burstproof.engine.cuda.failure import keeping_failure
 from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList, LoopKernel
 from burstproof.engine.cuda.host.many_devices import ManyDevices, pack_shards
@@ -73,7 +73,7 @@ class DeviceEngine(PackedEngine):
         self._weights = network.synapses.weights
         self._eligibility = network.synapses.eligibility_traces
         self._psps = network.synapses.postsynaptic_potentials
-        self._loop: StayingLoop | None = None
+        self._loop: PersistentLoop | None = None
         self.loop_lock = RLock()
         self.partition: Partition | None = None
         self.failure: Exception | None = None
@@ -160,14 +160,14 @@ class DeviceEngine(PackedEngine):
     @translated
     def closed_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> ClosedLoop:
         """See ``Engine.closed_loop``: where a burst is one kernel, that stays on the device from call to call."""
-        loop = self.staying_loop(outputs)
+        loop = self.persistent_loop(outputs)
         return super().closed_loop(outputs) if loop is None else loop
 
-    def staying_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> StayingLoop | None:
+    def persistent_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> PersistentLoop | None:
         """A closed loop whose kernel stays on the device, if its bursts can be turns of one."""
-        return None if self.devices.loop_kernel() is None else StayingLoop(self, outputs)
+        return None if self.devices.loop_kernel() is None else PersistentLoop(self, outputs)
 
-    def enter_loop(self, loop: StayingLoop) -> LoopKernel | None:
+    def enter_loop(self, loop: PersistentLoop) -> LoopKernel | None:
         """The kernel of ``loop``, which has the devices from now on; ``None`` where a burst has to be a batch."""
         devices = self.devices
         kernel = devices.loop_kernel() if devices.takes(NO_STIMULUS) else None

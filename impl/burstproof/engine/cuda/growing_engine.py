@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from burstproof.device.open import open_device
-from burstproof.engine.cuda.closed_loop import StayingLoop
+from burstproof.engine.cuda.closed_loop import PersistentLoop
 from burstproof.engine.cuda.device_engine import DeviceEngine, on_device
 from burstproof.engine.cuda.failure import CURE, keeping_failure
 from burstproof.engine.cuda.host.ahead import GrowingOnDevices
@@ -66,7 +66,7 @@ class GrowingEngine(DeviceEngine):
         self.usable()
         return self._grow(self.burst_count + 1, self.pack(stimulus), stimulus)
 
-    def staying_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> StayingLoop | None:
+    def persistent_loop(self, outputs: npt.NDArray[np.uint32] | None = None) -> PersistentLoop | None:
         """None: the host has its part in every burst."""
         return None
 

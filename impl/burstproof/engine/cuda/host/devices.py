@@ -156,7 +156,7 @@ class Devices(Protocol):
         """Run one burst on set ``number`` and return its fired list and candidate count. No batch may be in flight."""
 
     def loop_kernel(self) -> LoopKernel | None:
-        """The persistent kernel for closed loops; ``None`` if the network cannot have one (``can_stay``)."""
+        """The persistent kernel for closed loops; ``None`` if the network cannot have one (``can_persist``)."""
 
     def resume(self) -> None:
         """Let batches run again after one that stopped early because its log was full."""

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.closed_loop import StayingLoop
+from burstproof.engine.cuda.closed_loop import PersistentLoop
 from burstproof.engine.cuda.host.devices import Behind, Devices, FiredList
 from burstproof.engine.cuda.host.many_devices import ManyDevices
 from burstproof.engine.cuda.host.one_device import OneDevice
@@ -33,7 +33,7 @@ class RoomyEngine(Protocol):
     def one(self, stimulus: PackedStimulus | None, behind: Behind | None = None) -> tuple[FiredList, int]:
         """Run one burst and queue ``behind`` after it; return the fired list and the candidate count."""
 
-    def staying_loop(self) -> StayingLoop | None:
+    def persistent_loop(self) -> PersistentLoop | None:
         """A closed loop with a persistent kernel; ``None`` if the network cannot have one."""
 
     def state(self) -> EngineState:
@@ -71,7 +71,7 @@ class Room(Generic[E]):
         self._engine = self._hold(network, together)
         self._rows = network.synapse_count if network.features.associative else 0
         self._modulated = bool(network.features.modulators)
-        self._loop: StayingLoop | None = None
+        self._loop: PersistentLoop | None = None
         self._appear()
 
     def _appear(self) -> None:
@@ -93,7 +93,7 @@ class Room(Generic[E]):
         ``shows``: whether ``potentials`` will be called; constant from one ``leave`` to the next.
         """
         if self._loop is None:
-            self._loop = self.engine.staying_loop()
+            self._loop = self.engine.persistent_loop()
         return self._loop is not None and self._loop.give(stimulus, shows)
 
     def hear(self) -> tuple[npt.NDArray[np.uint32], int]:

@@ -49,10 +49,10 @@ class PersistentKernel:
     def __init__(
         self, runtime: DeviceRuntime, packed: Packed, buffers: Mapping[str, DeviceBuffer], batch: FusedBatch
     ) -> None:
-        from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, staying
+        from burstproof.engine.cuda.kernels.closed_loop import closed_loop_spec, persistent_variant
 
         self._runtime, self._batch, self._stream = runtime, batch, batch.stream
-        shard, neurons, word = staying(packed.variant), packed.sizes.neurons, np.dtype(np.int64)
+        shard, neurons, word = persistent_variant(packed.variant), packed.sizes.neurons, np.dtype(np.int64)
         kernels = Kernels(runtime, shard, (closed_loop_spec(packed.variant),))
         self.chunks, lines = chunks_of(neurons, shard.variant), reply_lines(neurons, shard.chunk)
         most_blocks = kernels.cooperative_blocks("closed_loop", shard.threads, _THREADS_PER_MULTIPROCESSOR)

@@ -149,9 +149,9 @@ class OneDevice:
 
     def loop_kernel(self) -> LoopKernel | None:
         """See ``Devices.loop_kernel``. Compiled at the first request; replaced when the network is packed again."""
-        from burstproof.engine.cuda.kernels.closed_loop import can_stay
+        from burstproof.engine.cuda.kernels.closed_loop import can_persist
 
-        if self._loop_kernel is None and can_stay(self.packed.variant):
+        if self._loop_kernel is None and can_persist(self.packed.variant):
             make_current(self._runtime)
             self._loop_kernel = PersistentKernel(self._runtime, self.packed, self._buffers, self.sets[0])
         return self._loop_kernel

@@ -74,7 +74,7 @@ _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
 _ONE_KERNEL_EXTRAS = (NO_KEY, ExtrasKey(replays=True))
 
 
-def can_stay(variant: Variant) -> bool:
+def can_persist(variant: Variant) -> bool:
     """Whether bursts of ``variant`` can be turns of one kernel: one kernel a burst, and rows on the device, untiled.
 
     Features of genomes need several kernels, except for replays. A chunk and its places in a calendar must fit into
@@ -89,12 +89,12 @@ def can_stay(variant: Variant) -> bool:
     return shape.threads >= variant.recalled and not variant.tiles and not variant.streamed
 
 
-def staying(variant: Variant) -> ShardVariant:
+def persistent_variant(variant: Variant) -> ShardVariant:
     """The whole network of ``variant`` for such a kernel: with larger chunks, and no overlapping launches."""
     shape = variant.fused
     assert shape is not None
     larger = replace(shape, per_thread=_TIMES * shape.per_thread)
-    return replace(whole(replace(variant, overlapped=False, fused=larger)), stays=True)
+    return replace(whole(replace(variant, overlapped=False, fused=larger)), persistent=True)
 
 
 def make_following_item() -> Callable[..., Any]:
@@ -291,7 +291,7 @@ def make_send_listed(shard: ShardVariant) -> Callable[..., Any]:
 
 def make_closed_loop(variant: Variant) -> Callable[..., None]:
     """``closed_loop(...)``: a burst for every call in the mail, until told to leave, or after ``idle`` ns without."""
-    shard, device, relay = staying(variant), cuda.jit(device=True), make_relay()
+    shard, device, relay = persistent_variant(variant), cuda.jit(device=True), make_relay()
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     answer, add, slot_of, enter = relay.answer, relay.add, make_slot(shard), make_enter()
     begin_turn, answer_turn = make_begin_turn(shard), make_answer_turn(shard, threads)
@@ -375,4 +375,4 @@ def make_closed_loop(variant: Variant) -> Callable[..., None]:
 
 def closed_loop_spec(variant: Variant) -> KernelSpec:
     """The kernel to compile for ``variant``."""
-    return kernel_spec("closed_loop", make_closed_loop(variant), staying(variant))
+    return kernel_spec("closed_loop", make_closed_loop(variant), persistent_variant(variant))

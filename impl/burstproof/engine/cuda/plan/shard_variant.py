@@ -44,7 +44,7 @@ class ShardVariant:
         There are other shards; a network on one device is one shard without an exchange.
     early : bool
         The next kernel's blocks may start as soon as a merged burst has.
-    stays : bool
+    persistent : bool
         The burst is one turn of a kernel that stays on the device: a block takes chunk after chunk.
     """
 
@@ -59,7 +59,7 @@ class ShardVariant:
     row_words: int = 0
     exchanges: bool = True
     early: bool = True
-    stays: bool = False
+    persistent: bool = False
 
     @property
     def apart(self) -> bool:
@@ -70,7 +70,7 @@ class ShardVariant:
     def alone(self) -> bool:
         """Whether a burst's kernel ends with the burst and waits for no other shard in it."""
         waits = self.exchanges and self.queues is None
-        return self.merged and not (waits or self.stays)
+        return self.merged and not (waits or self.persistent)
 
     @property
     def eager(self) -> bool:
@@ -84,7 +84,7 @@ class ShardVariant:
     @property
     def strides(self) -> bool:
         """Whether a block takes several chunks in one burst, and puts their rows into several tiles together."""
-        return self.variant.calendar_tiles > 1 and not self.stays
+        return self.variant.calendar_tiles > 1 and not self.persistent
 
     @property
     def ahead(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from burstproof.engine.cuda import fields
 from burstproof.engine.cuda.host.launches import largest_excitability
-from burstproof.engine.cuda.kernels.closed_loop import can_stay
+from burstproof.engine.cuda.kernels.closed_loop import can_persist
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from suites.support.compile.launched import Numbers, kernels_of, taken, written
 from suites.support.compile.variants import chosen_shards, chosen_variants, sized_variants
@@ -85,4 +85,4 @@ def test_a_closed_loop_stays_where_a_block_has_room_for_a_chunk_and_its_places_i
 ) -> None:
     shape = FusedShape(threads, per_thread)
     variant = replace(chosen_variants()["delays in a calendar"], fused=shape, calendar=buckets, calendar_tiles=tiles)
-    assert can_stay(variant) is stays
+    assert can_persist(variant) is stays
