@@ -108,7 +108,7 @@ def thermometer_lines(comparison: Comparison) -> list[str]:
     lines = []
     for kind, whose in _THERMOMETER.items():
         rows = [row for row in comparison.thermometer if row.kind is kind]
-        gains = [row.gain for row in rows if row.lower is not None and 0.0 < row.gain < math.inf]
+        gains = [row.gain for row in rows if row.lower_is_better is not None and 0.0 < row.gain < math.inf]
         if gains:
             span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
             figures = units.counted(len(gains), "figure")

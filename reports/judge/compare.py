@@ -1,11 +1,15 @@
-"""Runs held against each other: faster, slower, same, or cannot tell (requirements RE-4 and RE-8)."""
+"""Compares two sides, each of one or more runs, figure by figure (requirements RE-4 and RE-8).
+
+A figure is faster, slower, the same, or nobody can tell. The statistics are in :mod:`reports.judge.difference`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from statistics import median as middle
 
 from burstproof.errors import ExitCode, InputError
@@ -40,13 +44,13 @@ from reports.values.machine import Machine, machine_of
 from reports.values.record import RunRecord
 
 _RECIPROCAL = 1e-5
-"""A time and a rate whose product is the same on both sides, to this, are one measurement."""
+"""A rate is taken for derived from a time if the logarithm of their product varies by less than this between runs."""
 
 _NAMED_COMMITS = 3
 
 
 class Relation(Enum):
-    """How the machines of the two sides are related."""
+    """How the machines of all the runs are related."""
 
     SAME = "one machine"
     CLASS = "machines of one class"
@@ -57,7 +61,7 @@ class Relation(Enum):
 class Side:
     """One side of a comparison: one run, or several, which should be of the same code on the same machine.
 
-    ``machine`` is that of the first run, and says how many others there are.
+    ``figures`` has those of each run. ``machine`` is that of the first run, and counts how many others there are.
     """
 
     runs: tuple[RunRecord, ...]
@@ -66,24 +70,26 @@ class Side:
 
     @property
     def label(self) -> str:
-        """The run, or how many there are, with their commits."""
+        """The run's id, or the number of runs, with the commits."""
         commits = dict.fromkeys(run.environment.git_commit[:8] for run in self.runs)
         named = units.first_of(list(filter(None, commits)), _NAMED_COMMITS)
         at = f" at {named}" if named else ""
         return f"{self.runs[0].run_id}{at}" if len(self.runs) == 1 else f"{len(self.runs)} runs{at}"
 
-    @property
-    def keys(self) -> dict[Key, Figure]:
-        """Every figure that some run has, as its first run has it."""
+    @cached_property
+    def first(self) -> Mapping[Key, Figure]:
+        """Every figure of the side; of several runs that have it, the first one's."""
         return first_figures(self.figures)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement: old and new for people, the difference, and whether it is confirmed.
+    """One figure of both sides, compared; ``kind`` is ``None`` for our own figures.
 
-    ``shown_ratio`` is that of ``new`` to ``old``; the difference has one of its own, without the session's drift.
-    ``also`` holds what else was derived from the same measurement: the rate that belongs to a time.
+    ``old`` and ``new`` are the medians over the runs of each side, as text. ``shown_ratio`` is their ratio; that of
+    ``difference`` may be another one, since a drift of the session is taken out of it. ``lower_is_better`` is ``None``
+    if nothing says which way is better. ``confirmed``: counted, or shown by several runs a side. ``also`` names figures
+    derived from the same measurement: the rate that belongs to a time.
     """
 
     key: Key
@@ -91,7 +97,7 @@ class Row:
     old: str
     new: str
     difference: Difference
-    lower: bool | None
+    lower_is_better: bool | None
     confirmed: bool
     is_counted: bool
     unit: str
@@ -100,12 +106,12 @@ class Row:
 
     @property
     def change(self) -> Change:
-        """What is said of it."""
+        """The verdict."""
         return self.difference.change
 
     @property
     def size(self) -> float:
-        """Size of the change, the same for a half and a double; infinite from or to zero."""
+        """Size of the change as a logarithm, so that a half and a double are equal; infinite from or to zero."""
         ratio = self.difference.ratio
         return abs(math.log(ratio)) if 0.0 < ratio < math.inf else math.inf
 
@@ -116,26 +122,29 @@ class Row:
 
     @property
     def conditions(self) -> str:
-        """What it holds for."""
+        """The conditions that the figure holds for, as text."""
         return words(self.key[1])
 
     @property
     def word(self) -> str:
-        """The verdict as people say it: an error is not slower, it is worse."""
+        """The verdict in words that suit the unit: an error is not slower, it is worse."""
         return self.change.word(self.unit)
 
     @property
     def gain(self) -> float:
-        """By how much the new side is better: 2 is twice as fast."""
-        return 1.0 / self.difference.ratio if self.lower and self.difference.ratio else self.difference.ratio
+        """Factor by which the new side is better: 2 is twice as fast."""
+        ratio = self.difference.ratio
+        return 1.0 / ratio if self.lower_is_better and ratio else ratio
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides held against each other; ``rows`` are sorted by the size of their change, the largest first.
+    """Two sides compared.
 
-    ``confirms`` says whether the runs can confirm a change: several a side, in turns, on one machine. ``apart`` has the
-    stages that only the old side, and only the new side, was asked for.
+    ``rows`` are our figures, ``thermometer`` those that no change of our code moves, both with the largest change
+    first. ``environment`` lists what differs: name, old text, new text. ``confirms`` says whether the runs can confirm
+    a change: several a side, in turns, on one machine. ``apart`` has the stages that only the old side was asked for,
+    and those that only the new side was asked for.
     """
 
     base: Side
@@ -153,7 +162,7 @@ class Comparison:
 
     @property
     def counts(self) -> bool:
-        """Whether a change may be the code's: one machine, or the user says that the machine does not matter."""
+        """Whether a change may come from the code: one machine, or the user says that the machine does not matter."""
         return self.relation is Relation.SAME or self.any_machine
 
     @property
@@ -168,7 +177,7 @@ class Comparison:
 
     @property
     def regressions(self) -> tuple[Row, ...]:
-        """Confirmed: several interleaved runs a side, or counted and not timed."""
+        """Figures of which it is confirmed that they became worse."""
         return tuple(row for row in self.slower if row.confirmed)
 
     @property
@@ -178,17 +187,17 @@ class Comparison:
 
     @property
     def undecided(self) -> tuple[Row, ...]:
-        """Figures that may have become worse, and nobody can tell.
+        """Figures that may have become worse although the verdict is *cannot tell*.
 
-        Of runs that confirm, those that look worse by more than the noise; of one pair all that it leaves open.
+        If the runs can confirm a change, only figures that look worse by more than the noise are among them.
         """
-        open_ = (row for row in self.rows if row.change is Change.UNKNOWN)
-        return tuple(row for row in open_ if not self.confirms or row.gain < 1.0 / (1.0 + self.noise))
+        unknown = (row for row in self.rows if row.change is Change.UNKNOWN)
+        return tuple(row for row in unknown if not self.confirms or row.gain < 1.0 / (1.0 + self.noise))
 
     def exit_code(self, *, strict: bool = False) -> ExitCode:
-        """FAIL on a confirmed regression, UNDECIDED without a pair.
+        """FAIL on a confirmed regression, UNDECIDED if no figure could be compared, else PASS.
 
-        ``strict``: FAIL on whatever is slower or found, too, and UNDECIDED where a figure is undecided.
+        With ``strict`` also FAIL on anything slower or any finding, and UNDECIDED if a figure is undecided.
         """
         if self.counts and (self.regressions or self.worse_cases):
             return ExitCode.FAIL
@@ -206,12 +215,12 @@ def compare(
     history: Sequence[RunRecord] = (),
     any_machine: bool = False,
 ) -> Comparison:
-    """Hold the runs of one side against those of the other.
+    """Compare the runs of one side with those of the other.
 
     Parameters
     ----------
     base, new : sequence of RunRecord
-        One run or more a side. Three or more a side, taken in turns on one machine, can confirm a change.
+        One run or more a side. ``LEAST_RUNS`` or more a side, taken in turns on one machine, can confirm a change.
     noise : float
         Relative change that is of no account.
     history : sequence of RunRecord
@@ -230,23 +239,27 @@ def compare(
     relation = _relation((*base, *new))
     variation = _variation(before, after, relation, history)
     judge = _Judge(before, after, relation, variation, noise, any_machine)
-    old, fresh = before.keys, after.keys
-    rows = _folded([judge.row(key) for key in old if key in fresh and judge.comparable(key)], before, after)
-    ours = _confirmed([row for row in rows if row.kind is None], judge.by_runs)
+    judged = [judge.row(key) for key in before.first if key in after.first and judge.comparable(key)]
+    rows = _folded(judged, before, after)
+    ours = _corrected([row for row in rows if row.kind is None], judge.by_runs)
     return Comparison(
-        before,
-        after,
-        relation,
-        tuple(sorted(ours, key=lambda row: -row.size)),
-        tuple(sorted((row for row in rows if row.kind is not None), key=lambda row: -row.size)),
-        case_changes(base, new),
-        environment_differences(base, new, before.machine, after.machine),
-        find_all(base, new, before.figures, after.figures, noise),
-        noise,
-        any_machine,
-        judge.confirms,
-        stages_apart(base, new),
+        base=before,
+        new=after,
+        relation=relation,
+        rows=_largest_first(ours),
+        thermometer=_largest_first(row for row in rows if row.kind is not None),
+        cases=case_changes(base, new),
+        environment=environment_differences(base, new, before.machine, after.machine),
+        findings=find_all(base, new, before.figures, after.figures, noise),
+        noise=noise,
+        any_machine=any_machine,
+        confirms=judge.confirms,
+        apart=stages_apart(base, new),
     )
+
+
+def _largest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.size))
 
 
 def _side(runs: Sequence[RunRecord]) -> Side:
@@ -267,7 +280,7 @@ def _relation(runs: Sequence[RunRecord]) -> Relation:
 
 
 def _variation(base: Side, new: Side, relation: Relation, history: Sequence[RunRecord]) -> Variation:
-    """What the runs of the machine, or of its class, have been seen to vary by; without ``history``, nothing."""
+    """By how much runs of this machine, or of its class, differ: from ``history`` and from the sides themselves."""
     known = {run.origin: run for run in (*history, *base.runs, *new.runs)}.values()
     if relation is Relation.SAME:
         mine = [run for run in known if base.machine.same_machine(machine_of(run))]
@@ -278,49 +291,60 @@ def _variation(base: Side, new: Side, relation: Relation, history: Sequence[RunR
 
 
 class _Judge:
-    """Judges each figure that both sides have."""
+    """Judges one figure after the other.
+
+    ``by_runs`` says whether each side has enough runs, all on one machine, for :func:`runs_difference`; ``confirms``
+    whether they were also taken in turns. A single pair is judged by how much runs of the machine have been seen to
+    differ, since its samples do not show that. A count is compared as it is.
+    """
 
     def __init__(
         self, base: Side, new: Side, relation: Relation, variation: Variation, noise: float, any_machine: bool
     ) -> None:
         self._base, self._new, self._noise = base, new, noise
         self._relation, self._variation = relation, variation
-        one_machine = relation is Relation.SAME or any_machine
-        self.by_runs = one_machine and min(len(base.runs), len(new.runs)) >= LEAST_RUNS
+        self._one_machine = relation is Relation.SAME or any_machine
         self._in_turns = are_interleaved(*([_when(run) for run in side.runs] for side in (base, new)))
+        self._fewest_runs = min(len(base.runs), len(new.runs))
+        self.by_runs = self._one_machine and self._fewest_runs >= LEAST_RUNS
         self.confirms = self.by_runs and self._in_turns
-        self._one_machine = one_machine
 
     def comparable(self, key: Key) -> bool:
+        """Whether all runs give the figure in units of one dimension."""
         runs = (run for side in (self._base, self._new) for run in side.figures if key in run)
         return len({units.dimension(run[key].measurement.unit) for run in runs}) == 1
 
     def row(self, key: Key) -> Row:
-        old, new = self._base.keys[key], self._new.keys[key]
-        lower = lower_is_better(old.measurement)
-        unit = old.measurement.unit
-        counted = is_counted(old.measurement)
-        found = self._difference(key, lower, counted)
+        measurement = self._base.first[key].measurement
+        lower, counted = lower_is_better(measurement), is_counted(measurement)
+        old, new = (self._centres(side, key, measurement.unit) for side in (self._base, self._new))
+        found = self._difference(key, old, new, lower, counted)
         if lower is None and found.change in (Change.FASTER, Change.SLOWER):
             found = replace(found, change=Change.UNKNOWN, reason="changed; nothing says which way is better")
-        centres = [self._centres(side, key, unit) for side in (self._base, self._new)]
-        middles = [middle(values) for values in centres]
-        before, after = (units.readable(value, unit) for value in middles)
-        shown = middles[1] / middles[0] if middles[0] else math.nan
-        confirmed = counted and self._one_machine
-        kind = thermometer_kind(new.measurement)
-        return Row(key, kind, before, after, found, lower, confirmed, counted, unit, shown)
+        return Row(
+            key=key,
+            kind=thermometer_kind(self._new.first[key].measurement),
+            old=units.readable(middle(old), measurement.unit),
+            new=units.readable(middle(new), measurement.unit),
+            difference=found,
+            lower_is_better=lower,
+            confirmed=counted and self._one_machine,
+            is_counted=counted,
+            unit=measurement.unit,
+            shown_ratio=middle(new) / middle(old) if middle(old) else math.nan,
+        )
 
     def _centres(self, side: Side, key: Key, unit: str) -> list[float]:
+        """The centre of each run of a side that has the figure, in ``unit``."""
         found = [run[key] for run in side.figures if key in run]
         return [units.convert(figure.centre, figure.measurement.unit, unit) for figure in found]
 
-    def _difference(self, key: Key, lower: bool | None, counted: bool) -> Difference:
-        unit = self._base.keys[key].measurement.unit
-        old, new = (self._centres(side, key, unit) for side in (self._base, self._new))
-        if lower is not False:  # a signed error: its size is what counts
+    def _difference(
+        self, key: Key, old: list[float], new: list[float], lower: bool | None, counted: bool
+    ) -> Difference:
+        if lower is not False:  # it may be a signed error, whose size counts
             old, new = [abs(value) for value in old], [abs(value) for value in new]
-        if len(set(old)) == len(set(new)) == 1 and old[0] == new[0]:
+        if len({*old, *new}) == 1:
             return Difference(Change.SAME, 1.0, None, reason=EQUAL)
         if min(*old, *new) <= 0.0:
             return _with_zero(middle(old), middle(new), lower)
@@ -333,40 +357,36 @@ class _Judge:
         return self._of_one_pair(key, ratio, lower is True)
 
     def _of_runs(self, old: Sequence[float], new: Sequence[float], lower: bool) -> Difference:
+        """The difference of several runs a side; ``old`` and ``new`` have a value for each run."""
+        if not self._in_turns:
+            ratio = middle(new) / middle(old)
+            return Difference(Change.UNKNOWN, ratio, None, reason="the runs of the two sides were not taken in turns")
         sides = [
             [(_when(run), value) for run, value in zip(side.runs, values, strict=True)]
             for side, values in ((self._base, old), (self._new, new))
         ]
-        if not self._in_turns:
-            ratio = middle(new) / middle(old)
-            return Difference(Change.UNKNOWN, ratio, None, reason="the runs of the two sides were not taken in turns")
         found = runs_difference(*sides, tolerance=self._noise, lower_is_better=lower)
         return replace(found, reason=f"{len(old)} and {len(new)} runs in turns, a drift over the session taken out")
 
     def _of_one_pair(self, key: Key, ratio: float, lower: bool) -> Difference:
         known = self._variation.limit(key)
-        inside = self._inside(key, ratio)
-        if known is None:
-            whose = "this machine" if self._relation is Relation.SAME else "such machines"
-            reason = f"{self._how_many}; nothing shows how much runs of {whose} vary"
-            return Difference(Change.UNKNOWN, ratio, inside, reason=reason)
-        return pair_difference(ratio, known, self._noise, lower)
+        if known is not None:
+            return pair_difference(ratio, known, self._noise, lower)
+        whose = "this machine" if self._relation is Relation.SAME else "such machines"
+        few = f"{units.counted(self._fewest_runs, 'run')} a side, {LEAST_RUNS} in turns are needed"
+        reason = f"{few}; nothing shows how much runs of {whose} vary"
+        return Difference(Change.UNKNOWN, ratio, self._within_runs(key, ratio), reason=reason)
 
-    def _inside(self, key: Key, ratio: float) -> Interval | None:
-        """Interval by the samples alone, which knows nothing of what differs between runs; ``None`` for too few.
+    def _within_runs(self, key: Key, ratio: float) -> Interval | None:
+        """The interval that the samples of the first runs give, which leaves out what differs between runs.
 
-        It is that of the shift between the series. Outliers can move their centres further, so it takes in ``ratio``,
-        that of the centres.
+        It is that of the shift between the two series, widened to contain ``ratio``: outliers can move the ratio of the
+        centres further. ``None`` if there are too few samples.
         """
-        old, new = self._base.keys[key].measurement, self._new.keys[key].measurement
-        fresh = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
-        found = difference(samples_of(old), fresh).interval
+        old, new = self._base.first[key].measurement, self._new.first[key].measurement
+        converted = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
+        found = difference(samples_of(old), converted).interval
         return None if found is None else replace(found, low=min(found.low, ratio), high=max(found.high, ratio))
-
-    @property
-    def _how_many(self) -> str:
-        fewest = min(len(self._base.runs), len(self._new.runs))
-        return f"{units.counted(fewest, 'run')} a side, {LEAST_RUNS} in turns are needed"
 
 
 def _when(run: RunRecord) -> str:
@@ -374,7 +394,7 @@ def _when(run: RunRecord) -> str:
 
 
 def _with_zero(old: float, new: float, lower: bool | None) -> Difference:
-    """What the middles of two sides say of which some run is not above zero."""
+    """The difference of two medians, if a run of either side is not above zero, so that there is no ratio of means."""
     ratio = new / old if old > 0.0 else 1.0 if new == old else math.inf
     if new == old or min(old, new) > 0.0:
         return Difference(Change.UNKNOWN, ratio, None, reason="zero in some of the runs")
@@ -384,27 +404,37 @@ def _with_zero(old: float, new: float, lower: bool | None) -> Difference:
 
 
 def _folded(rows: list[Row], before: Side, after: Side) -> list[Row]:
-    """Rows with each rate, or share of a floor, at the time of the same measurement; the one with samples leads."""
-    base, runs = before.keys, (*before.figures, *after.figures)
-    times = [row for row in rows if units.dimension(base[row.key].measurement.unit) == "time"]
+    """Fold each rate, or share of a floor, into the row of the time that it was derived from.
+
+    The row that stays is that of the time, or of the rate if the rate alone has samples.
+    """
+    runs = (*before.figures, *after.figures)
+    times = [row for row in rows if units.dimension(row.unit) == "time"]
     also: dict[Key, list[str]] = {}
-    follows: set[Key] = set()
-    for row in rows:
-        found = [(time, _apart(time, row, runs)) for time in times if row.lower is False]
-        partners = [(not row.name.startswith(time.name), gap, time) for time, gap in found if gap < _RECIPROCAL]
-        if not partners:
+    dropped: set[Key] = set()
+    for rate in rows:
+        time = _time_of(rate, times, runs)
+        if time is None:
             continue
-        time = min(partners, key=lambda partner: partner[:2])[2]
-        sampled = [bool(base[one.key].measurement.samples) for one in (time, row)]
-        lead, other = (row, time) if sampled == [False, True] else (time, row)
-        if lead.key not in follows and other.key not in also:
-            also.setdefault(lead.key, []).append(f"{other.name.partition('.')[2]} {other.old} → {other.new}")
-            follows.add(other.key)
-    return [replace(row, also=tuple(also.get(row.key, ()))) for row in rows if row.key not in follows]
+        has_samples = [bool(before.first[row.key].measurement.samples) for row in (time, rate)]
+        kept, other = (rate, time) if has_samples == [False, True] else (time, rate)
+        if kept.key not in dropped and other.key not in also:
+            also.setdefault(kept.key, []).append(f"{other.name.partition('.')[2]} {other.old} → {other.new}")
+            dropped.add(other.key)
+    return [replace(row, also=tuple(also.get(row.key, ()))) for row in rows if row.key not in dropped]
 
 
-def _apart(time: Row, rate: Row, runs: Sequence[Mapping[Key, Figure]]) -> float:
-    """How far the product of a time and a rate moved between the runs: not at all, if one follows from the other."""
+def _time_of(rate: Row, times: Sequence[Row], runs: Sequence[Mapping[Key, Figure]]) -> Row | None:
+    """The time that ``rate`` was derived from: one whose name begins the rate's, before one whose product fits best."""
+    if rate.lower_is_better is not False:
+        return None
+    spreads = [(not rate.name.startswith(time.name), _product_spread(time, rate, runs), time) for time in times]
+    fitting = [found for found in spreads if found[1] < _RECIPROCAL]
+    return min(fitting, key=lambda found: found[:2])[2] if fitting else None
+
+
+def _product_spread(time: Row, rate: Row, runs: Sequence[Mapping[Key, Figure]]) -> float:
+    """Logarithm of the largest over the smallest product of a time and a rate; 0 if one follows from the other."""
     if time.name.rpartition(".")[0] != rate.name.rpartition(".")[0] or time.key[1] != rate.key[1]:
         return math.inf
     products = [
@@ -415,23 +445,23 @@ def _apart(time: Row, rate: Row, runs: Sequence[Mapping[Key, Figure]]) -> float:
     return math.log(max(products) / min(products)) if products and min(products) > 0.0 else math.inf
 
 
-def _confirmed(rows: list[Row], by_runs: bool) -> list[Row]:
-    """Correct for many figures: a claim from runs stands only if Benjamini and Hochberg's procedure keeps it."""
+def _corrected(rows: list[Row], by_runs: bool) -> list[Row]:
+    """Correct for many tests: a change shown by runs is confirmed if Benjamini and Hochberg's procedure keeps it."""
     if not by_runs:
         return rows
     tested = [row for row in rows if row.difference.freedom]
     tails = page_tails([row.difference for row in tested])
-    kept: dict[Key, tuple[bool, float]] = {}
+    decided: dict[Key, Row] = {}
     for worse in (True, False):
-        ways = [p[0] if bool(row.lower) is worse else p[1] for row, p in zip(tested, tails, strict=True)]
-        wanted = Change.SLOWER if worse else Change.FASTER
-        for row, p, stands in zip(tested, ways, discoveries(ways) if ways else (), strict=True):
-            if row.change is wanted:
-                kept[row.key] = stands, p
-    return [_settled(row, *kept[row.key], len(tested)) if row.key in kept else row for row in rows]
+        claimed = Change.SLOWER if worse else Change.FASTER
+        p_values = [p[0] if bool(row.lower_is_better) is worse else p[1] for row, p in zip(tested, tails, strict=True)]
+        for row, p, stands in zip(tested, p_values, discoveries(p_values), strict=True):
+            if row.change is claimed:
+                decided[row.key] = _decided(row, stands, p, len(tested))
+    return [decided.get(row.key, row) for row in rows]
 
 
-def _settled(row: Row, stands: bool, p: float, count: int) -> Row:
+def _decided(row: Row, stands: bool, p: float, count: int) -> Row:
     if stands:
         return replace(row, confirmed=True)
     reason = f"p = {p:.2g}: not enough among {units.counted(count, 'figure')}; take more runs"

@@ -1,4 +1,4 @@
-"""What a comparison must not pass over: figures and cases that vanished, and figures that cannot be held together."""
+"""What a comparison has to name besides its figures: cases and figures that vanished, or that cannot be compared."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from reports.values.provenance import facts
 from reports.values.record import RunRecord
 
 Runs = Sequence[Mapping[Key, Figure]]
-"""The figures of each run of a side."""
+"""The figures of each run of one side."""
 
 _FROM_WORST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.SKIPPED, Verdict.MARGINAL, Verdict.PASS)
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 _GOOD = (Verdict.PASS, Verdict.MARGINAL)
 _ROUNDING = 1e-3
-"""What a value may lie outside its samples by, as a fraction of the largest: samples are kept with rounding."""
+"""How far a value may lie outside its samples, as a fraction of the largest: samples are kept with rounding."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found, and what kind it is of."""
+    """One thing found: its kind, which the output groups by, and the text."""
 
     kind: str
     text: str
@@ -49,24 +49,28 @@ class CaseChange:
 
     @property
     def worse(self) -> bool:
-        """Whether the verdict is a worse one; a case that is skipped now is worse, and no regression."""
+        """Whether the verdict is a worse one. A case that is now skipped is worse, but no regression."""
         return _FROM_WORST.index(self.after) < _FROM_WORST.index(self.before)
 
 
 def find_all(
-    base: Sequence[RunRecord], new: Sequence[RunRecord], old: Runs, fresh: Runs, noise: float
+    base: Sequence[RunRecord], new: Sequence[RunRecord], old_figures: Runs, new_figures: Runs, noise: float
 ) -> tuple[Finding, ...]:
-    """Everything to be named; ``old`` and ``fresh`` are the figures of the two sides.
+    """Everything that has to be named.
 
-    Every run is looked at. Where runs of one side disagree it is said how many; where as many do on the other side,
-    nothing changed. Cases and figures of a stage that the other side never asked for are none of it
-    (:func:`stages_apart`).
+    Every run is looked at. If the runs of one side disagree, the text counts them (*in 4 of 5 runs*); if the other side
+    has the same share, nothing changed. Cases and figures of a stage that the other side was never asked for are left
+    out (:func:`stages_apart`).
     """
-    for_old, for_new = stages_apart(base, new)
-    apart, come = _cases_of(base, for_old), _cases_of(new, for_new)
-    old, fresh = _without(old, apart), _without(fresh, come)
-    found = *_unpaired(old, fresh), *_doubtful(old, fresh, noise)
-    return (*_cases(base, new, apart | come), *found, *_targets(base, new))
+    only_old, only_new = stages_apart(base, new)
+    left_out_old, left_out_new = _cases_of(base, only_old), _cases_of(new, only_new)
+    old_figures, new_figures = _without(old_figures, left_out_old), _without(new_figures, left_out_new)
+    return (
+        *_cases(base, new, left_out_old | left_out_new),
+        *_unpaired(old_figures, new_figures),
+        *_doubtful(old_figures, new_figures, noise),
+        *_targets(base, new),
+    )
 
 
 def _without(runs: Runs, cases: set[str]) -> Runs:
@@ -74,15 +78,15 @@ def _without(runs: Runs, cases: set[str]) -> Runs:
 
 
 def stages_apart(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Stages with cases that only one side asked for: those of ``base``, and those of ``new``.
+    """Stages with cases in ``base`` that ``new`` was not asked for, and the other way round.
 
-    A run that names no stage asks for all of them: what it lacks of another run's vanished.
+    A run that names no stage was asked for all of them. What it lacks has vanished.
     """
     return _not_asked(base, new), _not_asked(new, base)
 
 
-def _not_asked(mine: Sequence[RunRecord], other: Sequence[RunRecord]) -> tuple[str, ...]:
-    stages = dict.fromkeys(case.stage for record in mine for case in record.cases)
+def _not_asked(side: Sequence[RunRecord], other: Sequence[RunRecord]) -> tuple[str, ...]:
+    stages = dict.fromkeys(case.stage for record in side for case in record.cases)
     return tuple(name for name in stages if all(record.asked and name not in record.asked for record in other))
 
 
@@ -91,7 +95,7 @@ def _cases_of(records: Sequence[RunRecord], stages: Sequence[str]) -> set[str]:
 
 
 def case_changes(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[CaseChange, ...]:
-    """Cases with another verdict: regressions first, then what is worse otherwise."""
+    """Cases whose verdict changed: regressions first, then the others that became worse."""
     before, after = _verdicts(base), _verdicts(new)
     changed = [CaseChange(case, before[case], after[case]) for case in after if case in before]
     return tuple(sorted((c for c in changed if c.before is not c.after), key=lambda c: (not c.regression, not c.worse)))
@@ -100,7 +104,7 @@ def case_changes(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> tuple[C
 def environment_differences(
     base: Sequence[RunRecord], new: Sequence[RunRecord], machine: Machine, other: Machine
 ) -> tuple[tuple[str, str, str], ...]:
-    """What differs between the environments of the sides: the thing, and the text of each side."""
+    """What differs between the environments of the sides: its name, and the text of each side."""
     before, after = _facts(base, machine), _facts(new, other)
     names = dict.fromkeys((*before, *after))
     rows = ((name, before.get(name, "absent"), after.get(name, "absent")) for name in names)
@@ -115,63 +119,70 @@ def _verdicts(records: Sequence[RunRecord]) -> dict[str, Verdict]:
     return {case: worst(verdicts) for case, verdicts in found.items()}
 
 
-def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], apart: set[str]) -> Iterable[Finding]:
-    before, after = ([_verdicts([record]) for record in side] for side in (base, new))
-    for case in dict.fromkeys(name for run in (*before, *after) for name in run if name not in apart):
-        old, fresh = ([run[case] for run in side if case in run] for side in (before, after))
-        there = Parts(Part(len(old), len(base)), Part(len(fresh), len(new)))
-        if not fresh:
+def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], left_out: set[str]) -> Iterable[Finding]:
+    old_runs, new_runs = ([_verdicts([record]) for record in side] for side in (base, new))
+    for case in dict.fromkeys(name for run in (*old_runs, *new_runs) for name in run if name not in left_out):
+        before, after = ([run[case] for run in side if case in run] for side in (old_runs, new_runs))
+        there = Parts(Part(len(before), len(base)), Part(len(after), len(new)))
+        if not after:
             yield Finding("case disappeared", case)
         elif there.differ:
             yield Finding("case missing in some runs", f"{case}: there {there}")
-        yield from _ends(case, old, fresh)
+        yield from _ends(case, before, after)
 
 
-def _ends(case: str, old: Sequence[Verdict], fresh: Sequence[Verdict]) -> Iterable[Finding]:
-    """A case that is skipped, or in more runs than before; one that failed and fails in more runs."""
+def _ends(case: str, old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterable[Finding]:
+    """A case that passed and is skipped, that is skipped in some runs, or that failed and fails in more runs."""
     skipped, failed = (
-        parts_of(*([one in kinds for one in side] for side in (old, fresh))) for kinds in ((Verdict.SKIPPED,), _BAD)
+        parts_of(*([one in kinds for one in side] for side in (old, new))) for kinds in ((Verdict.SKIPPED,), _BAD)
     )
-    if set(fresh) == {Verdict.SKIPPED} and old and worst(old) in _GOOD:
+    if set(new) == {Verdict.SKIPPED} and old and worst(old) in _GOOD:
         yield Finding("PASS became SKIPPED", case)
-    elif fresh and skipped.differ:
+    elif new and skipped.differ:
         yield Finding("SKIPPED in some runs", f"{case}: {skipped}")
     if failed.old.count and failed.old.share < failed.new.share:
         yield Finding("fails in more runs", f"{case}: {failed}")
 
 
-def _unpaired(old: Runs, fresh: Runs) -> Iterable[Finding]:
-    """Figures of one side only, or of some runs only.
+def _unpaired(old: Runs, new: Runs) -> Iterable[Finding]:
+    """Figures that only one side has, or only some of its runs.
 
-    Figures of one case that differ in conditions only are one figure that changed.
+    One figure that is gone and one that has come, of one name and one case, are one figure whose conditions changed.
     """
-    mine, theirs = first_figures(old), first_figures(fresh)
-    there = {key: parts_of(*([key in run for run in side] for side in (old, fresh))) for key in mine | theirs}
-    gone, come = ([key for key in one if key not in other] for one, other in ((mine, theirs), (theirs, mine)))
+    before, after = first_figures(old), first_figures(new)
+    there = {key: parts_of(*([key in run for run in side] for side in (old, new))) for key in before | after}
+    gone = [key for key in before if key not in after]
+    come = [key for key in after if key not in before]
     renamed: set[Key] = set()
     for key in gone:
-        same = [other for other in come if other[0] == key[0] and theirs[other].case == mine[key].case]
-        twins = [other for other in gone if other[0] == key[0] and mine[other].case == mine[key].case]
-        if len(same) == len(twins) == 1 and there[key].old.share == there[same[0]].new.share:
-            renamed |= {key, same[0]}
-            before, after = (words(sorted(set(a[1]) - set(b[1]))) for a, b in ((key, same[0]), (same[0], key)))
-            yield Finding("conditions changed", f"{key[0]}: {before or 'none'} → {after or 'none'}")
+        case = before[key].case
+        twins = [other for other in gone if other[0] == key[0] and before[other].case == case]
+        heirs = [other for other in come if other[0] == key[0] and after[other].case == case]
+        if len(twins) == len(heirs) == 1 and there[key].old.share == there[heirs[0]].new.share:
+            renamed |= {key, heirs[0]}
+            yield Finding("conditions changed", _conditions_changed(key, heirs[0]))
     for side, keys in (("old", gone), ("new", come)):
         for key in (key for key in keys if key not in renamed):
-            part = there[key].old if key in mine else there[key].new
+            part = there[key].old if side == "old" else there[key].new
             some = f" {part}" if part.is_some else ""
             yield Finding(f"in the {side} run only", titled(key) + some)
-    for key in (key for key in mine if key in theirs and there[key].differ):
+    for key in (key for key in before if key in after and there[key].differ):
         yield Finding("missing in some runs", f"{titled(key)}: there {there[key]}")
 
 
-def _doubtful(old: Runs, fresh: Runs, noise: float) -> Iterable[Finding]:
-    for key in first_figures(fresh):
-        mine, theirs = ([run[key] for run in side if key in run] for side in (old, fresh))
-        yield from _contradicted(key, theirs, "new")
-        if mine:
-            yield from _contradicted(key, mine, "old")
-            yield from _unlike(key, mine, theirs, noise)
+def _conditions_changed(old: Key, new: Key) -> str:
+    gone, come = (words(sorted(set(one[1]) - set(other[1]))) for one, other in ((old, new), (new, old)))
+    return f"{old[0]}: {gone or 'none'} → {come or 'none'}"
+
+
+def _doubtful(old: Runs, new: Runs, noise: float) -> Iterable[Finding]:
+    """Values that their samples contradict, and pairs that cannot be compared."""
+    for key in first_figures(new):
+        before, after = ([run[key] for run in side if key in run] for side in (old, new))
+        yield from _contradicted(key, after, "new")
+        if before:
+            yield from _contradicted(key, before, "old")
+            yield from _incomparable(key, before, after, noise)
 
 
 def _contradicted(key: Key, found: Sequence[Figure], side: str) -> Iterable[Finding]:
@@ -181,31 +192,31 @@ def _contradicted(key: Key, found: Sequence[Figure], side: str) -> Iterable[Find
         yield Finding("value and samples disagree", f"{titled(key)} of the {where}")
 
 
-def _unlike(key: Key, mine: Sequence[Figure], theirs: Sequence[Figure], noise: float) -> Iterable[Finding]:
-    """What keeps the figures of two sides from being held together."""
-    measurement = mine[0].measurement
-    if len({units.dimension(figure.measurement.unit) for figure in (*mine, *theirs)}) > 1:
-        yield Finding("unit changed", f"{titled(key)}: {_units(mine)} → {_units(theirs)}")
+def _incomparable(key: Key, before: Sequence[Figure], after: Sequence[Figure], noise: float) -> Iterable[Finding]:
+    """Why a figure of both sides cannot be compared: its unit, zeros, no direction, counts that differ on one side."""
+    measurement = before[0].measurement
+    if len({units.dimension(figure.measurement.unit) for figure in (*before, *after)}) > 1:
+        yield Finding("unit changed", f"{titled(key)}: {_units(before)} → {_units(after)}")
         return
     unit, lower = measurement.unit, lower_is_better(measurement)
-    old, new = ([units.convert(one.centre, one.measurement.unit, unit) for one in side] for side in (mine, theirs))
-    sizes = [[value if lower is False else abs(value) for value in side] for side in (old, new)]
-    changed = sorted(sizes[0]) != sorted(sizes[1])
-    low = parts_of(*([size <= 0.0 for size in side] for side in sizes))
-    if changed and low.some:
-        yield Finding("zero in some runs", f"{titled(key)}: {low}")
+    old, new = ([units.convert(one.centre, one.measurement.unit, unit) for one in side] for side in (before, after))
+    old_sizes, new_sizes = ([value if lower is False else abs(value) for value in side] for side in (old, new))
+    changed = sorted(old_sizes) != sorted(new_sizes)
+    zeros = parts_of(*([size <= 0.0 for size in side] for side in (old_sizes, new_sizes)))
+    if changed and zeros.some:
+        yield Finding("zero in some runs", f"{titled(key)}: {zeros}")
     elif changed and (old[0] == 0.0) is not (new[0] == 0.0):
         texts = [units.readable(values[0], unit) for values in (old, new)]
         yield Finding("zero in one run", f"{titled(key)}: {texts[0]} → {texts[1]}")
     elif lower is None and len({*old, *new}) > 1 and sorted(old) != sorted(new):
         yield Finding("no direction", f"{titled(key)} in {unit}: nothing says which way is better")
-    for side, values in (("old", sizes[0]), ("new", sizes[1])):
-        if changed and is_counted(measurement):
-            yield from _varied(f"{titled(key)} of the {side} side", values, unit, noise)
+    if changed and is_counted(measurement):
+        for side, sizes in (("old", old_sizes), ("new", new_sizes)):
+            yield from _varied(f"{titled(key)} of the {side} side", sizes, unit, noise)
 
 
 def _units(found: Sequence[Figure]) -> str:
-    """The unit of a side's figures, or in how many runs it is which."""
+    """The unit of a side's figures; if there are several, each with the number of its runs."""
     seen = Counter(figure.measurement.unit for figure in found)
     parts = [f"{unit} {Part(count, len(found))}" for unit, count in seen.items()]
     return units.listed(parts if len(parts) > 1 else [*seen])
@@ -227,7 +238,7 @@ def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Fi
 
 
 def _facts(records: Sequence[RunRecord], machine: Machine) -> dict[str, str]:
-    """What the runs of a side say of their environment; where they differ, all of it."""
+    """What the runs of a side say of their environment; texts that differ are all named."""
     found: dict[str, list[str]] = {}
     for record in records:
         for name, text in {"plan": record.plan, **facts(record.environment)}.items():

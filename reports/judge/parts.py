@@ -1,4 +1,4 @@
-"""In how many of a side's runs something holds, and whether the two sides differ in it."""
+"""Counts in how many runs of a side something holds, and compares the two sides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from reports.values import units
 
 @dataclass(frozen=True)
 class Part:
-    """How many of a side's runs something holds for."""
+    """Something holds in ``count`` of the ``runs`` of a side."""
 
     count: int
     runs: int
@@ -25,13 +25,13 @@ class Part:
 
     @property
     def share(self) -> float:
-        """Its share of the runs; 0 where there is none."""
+        """Fraction of the runs; 0 if there is no run."""
         return self.count / max(self.runs, 1)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The same of both sides."""
+    """In how many runs of each side the same thing holds."""
 
     old: Part
     new: Part
@@ -41,21 +41,21 @@ class Parts:
 
     @property
     def some(self) -> bool:
-        """Whether the runs of a side disagree."""
+        """Whether the runs of either side disagree among themselves."""
         return self.old.is_some or self.new.is_some
 
     @property
     def differ(self) -> bool:
-        """Whether the runs of a side disagree, and not as many of them as of the other side."""
+        """Whether the runs of either side disagree among themselves, and the sides have different shares."""
         return self.some and self.old.share != self.new.share
 
 
 def part_of(held: Iterable[bool]) -> Part:
-    """The part that holds, of the answers of a side's runs."""
+    """Count the answers of a side's runs."""
     answers = list(held)
     return Part(sum(answers), len(answers))
 
 
 def parts_of(old: Iterable[bool], new: Iterable[bool]) -> Parts:
-    """The parts of two sides."""
+    """Count the answers of the runs of both sides."""
     return Parts(part_of(old), part_of(new))
