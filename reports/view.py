@@ -1,4 +1,4 @@
-"""What the report shows, computed from a record: plain values that the templates only lay out."""
+"""Everything that the report of a run shows, computed from its record. The templates only lay it out."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_t
 from reports.judge.verdict import WORST_FIRST, case_verdict, stage_verdict
 from reports.rows import Line, Row, lines_of, measurement_rows
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.machine import machine_of
 from reports.values.measurement import SPAN, CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord, StageRun
@@ -31,8 +32,8 @@ _LATENCY, _PARITY = "burst.latency", "parity."
 class StageCard:
     """One stage at a glance.
 
-    ``ended`` says how its cases ended, ``figures`` what is wrong with what they measured; ``bars`` are verdicts of
-    cases, each with its percentage.
+    ``ended`` counts how its cases ended, ``figures`` what is wrong with their figures. ``bars`` has the percentage of
+    the cases with each verdict.
     """
 
     run: StageRun
@@ -43,7 +44,7 @@ class StageCard:
 
     @property
     def duration(self) -> str:
-        """For people: ``12.5 s``, ``11.0 min``; a dash for a stage that did not end."""
+        """As text: ``12.5 s``, ``11.0 min``; a dash for a stage without a duration."""
         seconds = self.run.duration_s
         if seconds == 0.0:
             return "-"
@@ -52,7 +53,7 @@ class StageCard:
 
 @dataclass(frozen=True)
 class Finding:
-    """Cases of a stage that are not PASS, with one verdict and for the same reasons; ``others`` follow the first."""
+    """Cases of one stage that did not pass, with the same verdict and reasons: the first one, and the ``others``."""
 
     verdict: Verdict
     case: CaseResult
@@ -61,13 +62,13 @@ class Finding:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """Those of all the cases, each once."""
+        """The requirements of all the cases, each once."""
         return tuple(dict.fromkeys(name for case in (self.case, *self.others) for name in case.requirements))
 
 
 @dataclass(frozen=True)
 class Group:
-    """Measurements of one name, the worst verdict first, and as lines of a table."""
+    """Measurements of one name, the worst verdict first; ``lines`` are the same in a table, ``counts`` by verdict."""
 
     name: str
     rows: tuple[Row, ...]
@@ -89,7 +90,7 @@ class Family:
 
     @property
     def worse(self) -> tuple[tuple[str, int], ...]:
-        """How many of them are not PASS, by verdict."""
+        """The number of measurements by verdict, without PASS and SKIPPED."""
         verdicts = [row.verdict for group in self.groups for row in group.rows]
         return tuple((one.value, verdicts.count(one)) for one in WORST_FIRST[:4] if one in verdicts)
 
@@ -101,34 +102,34 @@ class View:
     Attributes
     ----------
     line : str
-        The first line without the verdict.
+        The summary in one line, without the verdict.
     remarks : tuple of str
         What a reader has to know before trusting the figures.
     cases, requirements : tuple of (class, word, count)
-        Counts that add up to all of them; the class is that of a badge.
+        The counts add up to all cases and all requirements; the class is that of the badge in the style sheet.
     right : Verdict and str
-        Whether results were right, in a sentence.
+        Whether results were right, and a sentence about it.
     headline : tuple of GoalRow
-        Performance for the first screen.
+        The goals on the first screen.
     skipped : str
-        How many cases were skipped, and the most frequent reasons in short; empty if none was. What the plan left out
-        is counted beside it.
+        How many cases were skipped, and the most frequent reasons; empty if there are none. Cases that the plan leaves
+        out are not among them.
     skips : tuple of (str, list of str)
-        Reasons with the cases skipped for them.
+        Each reason, with the cases that were skipped for it.
     gaps : tuple of (str, list of TraceRow)
-        Reasons with the requirements that are not proven for them.
+        Each reason, with the requirements that are not proven for it.
     goals, goals_more, goals_met : tuple of GoalRow
-        The table: what is shown at once, what is folded since the table would be long, and since it was met.
+        The table of goals in three parts: shown, folded because the table would be too long, folded because met.
     goals_tally : str
         How many goals were missed and met.
     goals_open : tuple of (str, tuple of GoalRow)
-        Reasons with the goals that were not measured for them.
+        Each reason, with the goals that were not measured for it.
     latency, parity, others : tuple
-        The measurements, each in one of them.
+        All measurements, each in one of the three.
     usual_telemetry : mapping
-        What was sampled beside most of the measurements; their rows show what differs from it.
+        Values that most measurements share. The row of a measurement shows only those that differ.
     unjudged : tuple of (Target, str)
-        Targets that nothing in this run was held against, and why.
+        Targets that no measurement of this run was judged by, and why.
     """
 
     record: RunRecord
@@ -164,13 +165,13 @@ class View:
 
     @property
     def thinned(self) -> str:
-        """What was put together when the record was thinned; empty of a whole one."""
-        wholes = [m.aggregate for m in self.record.measurements if m.aggregate]
-        if not wholes:
+        """A sentence about figures of an older baseline that stand for several; empty if there are none."""
+        aggregates = [m.aggregate for m in self.record.measurements if m.aggregate]
+        if not aggregates:
             return ""
-        figures = "figure stands" if len(wholes) == 1 else "figures stand"
+        figures = "figure stands" if len(aggregates) == 1 else "figures stand"
         return (
-            f"A thinned record: {len(wholes)} {figures} for {sum(whole.count for whole in wholes)} that passed, "
+            f"A thinned record: {len(aggregates)} {figures} for {sum(one.count for one in aggregates)} that passed, "
             "and long rows of samples are shortened."
         )
 
@@ -180,15 +181,16 @@ class View:
 
 
 def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> View:
-    """Compute everything the report shows, with the targets of the checkout where none are given."""
-    known, record = load_targets() if targets is None else tuple(targets), settled(record)
+    """Compute everything the report shows; ``targets`` are those of the checkout by default."""
+    known = load_targets() if targets is None else tuple(targets)
+    record = settled(record)
     rows = trace(record)
     summary = summarise(record, rows)
     every = measurement_rows(record, known)
     latency = sorted((row for row in every if row.name == _LATENCY), key=lambda row: row.sort_key)
     parity = [row for row in every if row.name.startswith(_PARITY)]
     others = [row for row in every if row.name not in (_LATENCY, SPAN) and not row.name.startswith(_PARITY)]
-    sampled = [row for row in every if row.telemetry]
+    with_telemetry = tuple(row for row in every if row.telemetry)
     goals = goal_rows(record, known)
     measured = [goal for goal in goals if goal.is_measured]
     few = len(measured) <= _FEW_GOALS
@@ -216,8 +218,8 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
         latency=lines_of(latency),
         parity=_groups(parity),
         others=_families(others),
-        telemetry=tuple(sampled),
-        usual_telemetry=_usual([row.telemetry for row in sampled]),
+        telemetry=with_telemetry,
+        usual_telemetry=_usual([row.telemetry for row in with_telemetry]),
         unjudged=unjudged(record, known),
         trace=rows,
         evidence=evidence_of(rows),
@@ -228,7 +230,7 @@ def build_view(record: RunRecord, targets: Sequence[Target] | None = None) -> Vi
 
 
 def _case_counts(summary: Summary) -> tuple[tuple[str, str, int], ...]:
-    """Cases by verdict, worst first, PASS always among them; FAIL and skips by what they come from."""
+    """Counts of cases by verdict, the worst first, with FAIL and SKIPPED split by cause; none is 0 but PASS."""
     counts = [("fail", "failed by figures", summary.by_figures), ("fail", "broken", summary.broken)]
     counts += [(one.value.lower(), one.value.lower(), summary.cases.get(one, 0)) for one in WORST_FIRST[1:-1]]
     counts += [("skipped", "skipped", summary.skipped), ("skipped", "left out by the plan", summary.left_out)]
@@ -253,7 +255,7 @@ def _requirement_counts(summary: Summary, plan: str) -> tuple[tuple[str, str, in
 
 
 def _headline(goals: Sequence[GoalRow]) -> tuple[GoalRow, ...]:
-    """Of the goals measured those for the first screen: missed ones and ones that another program can be named for."""
+    """The goals for the first screen: missed ones first, then those that another program's figure is known for."""
     measured = [goal for goal in goals if goal.is_measured and not goal.is_exact]
 
     def rank(goal: GoalRow) -> tuple[bool, bool, bool]:
@@ -264,10 +266,7 @@ def _headline(goals: Sequence[GoalRow]) -> tuple[GoalRow, ...]:
 
 
 def _groups(rows: Iterable[Row]) -> tuple[Group, ...]:
-    named: dict[str, list[Row]] = {}
-    for row in rows:
-        named.setdefault(row.name, []).append(row)
-    return tuple(_group(name, members) for name, members in named.items())
+    return tuple(_group(name, members) for name, members in grouped(rows, lambda row: row.name).items())
 
 
 def _group(name: str, rows: list[Row]) -> Group:
@@ -278,10 +277,8 @@ def _group(name: str, rows: list[Row]) -> Group:
 
 
 def _families(rows: Iterable[Row]) -> tuple[Family, ...]:
-    named: dict[str, list[Group]] = {}
-    for group in _groups(rows):
-        named.setdefault(group.name.partition(".")[0], []).append(group)
-    return tuple(Family(name, tuple(groups)) for name, groups in sorted(named.items()))
+    families = grouped(_groups(rows), lambda group: group.name.partition(".")[0])
+    return tuple(Family(name, tuple(groups)) for name, groups in sorted(families.items()))
 
 
 def _stage_cards(record: RunRecord) -> Iterable[StageCard]:
@@ -298,20 +295,23 @@ def _findings(record: RunRecord) -> tuple[Finding, ...]:
     found: dict[tuple[str, Verdict, tuple[str, ...]], list[CaseResult]] = {}
     for case in record.cases:
         verdict = case_verdict(case, record.judgements_of(case.case))
-        if verdict in (Verdict.PASS, Verdict.SKIPPED):
-            continue
-        reasons = [case.reason] if case.reason and case.outcome is not Outcome.PASSED else []
-        for judged in record.judgements_of(case.case):
-            if judged.judgement.verdict is not Verdict.PASS:
-                source = f" [target {judged.target}]" if judged.target else ""
-                reasons.append(f"{judged.measurement}: {units.typeset(told(judged.judgement))}{source}")
-        found.setdefault((case.stage, verdict, tuple(reasons)), []).append(case)
+        if verdict not in (Verdict.PASS, Verdict.SKIPPED):
+            found.setdefault((case.stage, verdict, tuple(_why_not_passed(case, record))), []).append(case)
     findings = (Finding(verdict, first, why, tuple(rest)) for (_, verdict, why), (first, *rest) in found.items())
     return tuple(sorted(findings, key=lambda finding: WORST_FIRST.index(finding.verdict)))
 
 
+def _why_not_passed(case: CaseResult, record: RunRecord) -> Iterable[str]:
+    if case.reason and case.outcome is not Outcome.PASSED:
+        yield case.reason
+    for judged in record.judgements_of(case.case):
+        if judged.judgement.verdict is not Verdict.PASS:
+            source = f" [target {judged.target}]" if judged.target else ""
+            yield f"{judged.measurement}: {units.typeset(told(judged.judgement))}{source}"
+
+
 def _skipped(cases: Iterable[CaseResult]) -> str:
-    """Why cases were skipped that the plan holds, in a line."""
+    """A line about the cases that were skipped, without those that the plan leaves out."""
     found = [case for case in cases if case.outcome is Outcome.SKIPPED and not is_left_out(case)]
     if not found:
         return ""
@@ -320,33 +320,28 @@ def _skipped(cases: Iterable[CaseResult]) -> str:
 
 
 def _skips(cases: Iterable[CaseResult]) -> tuple[tuple[str, list[str]], ...]:
-    """Skipped cases by reason, each reason once; what the plan leaves out comes last."""
-    found: dict[str, list[str]] = {}
-    left_out: dict[str, list[str]] = {}
-    for case in cases:
-        if case.outcome is Outcome.SKIPPED:
-            kind = left_out if is_left_out(case) else found
-            kind.setdefault(case.reason or "no reason given", []).append(case.case)
-    return tuple(item for kind in (found, left_out) for item in sorted(kind.items(), key=lambda item: -len(item[1])))
+    """Skipped cases by reason, the most frequent first; reasons of cases that the plan leaves out come last."""
+    skipped = [case for case in cases if case.outcome is Outcome.SKIPPED]
+    by_reason = grouped(skipped, lambda case: (is_left_out(case), case.reason or "no reason given"))
+    ordered = sorted(by_reason.items(), key=lambda item: (item[0][0], -len(item[1])))
+    return tuple((reason, [case.case for case in found]) for (_, reason), found in ordered)
 
 
-def _usual(found: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Of what all have, by name, the value that most of them have, if several do."""
-    named: dict[str, Counter[str]] = {}
-    for one in found:
+def _usual(telemetry: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The value that more than half of the measurements have, and more than one, by name; of names that all have."""
+    counts: dict[str, Counter[str]] = {}
+    for one in telemetry:
         for name, value in one.items():
-            named.setdefault(name, Counter())[value] += 1
-    most = {name: values.most_common(1)[0] for name, values in named.items() if values.total() == len(found)}
-    return {name: value for name, (value, count) in most.items() if count > max(1, len(found) / 2)}
+            counts.setdefault(name, Counter())[value] += 1
+    most = {name: values.most_common(1)[0] for name, values in counts.items() if values.total() == len(telemetry)}
+    return {name: value for name, (value, count) in most.items() if count > max(1, len(telemetry) / 2)}
 
 
 def _gaps(rows: Iterable[TraceRow]) -> tuple[tuple[str, list[TraceRow]], ...]:
-    """Requirements that are not proven at all, by reason, the most frequent first."""
-    found: dict[str, list[TraceRow]] = {}
-    for row in rows:
-        if row.status in (Status.NOT_PROVEN, Status.LEFT_OUT):
-            found.setdefault(row.reason, []).append(row)
-    return tuple(sorted(found.items(), key=lambda item: -len(item[1])))
+    """Requirements that nothing proves, by reason, the most frequent reason first."""
+    unproven = (row for row in rows if row.status in (Status.NOT_PROVEN, Status.LEFT_OUT))
+    by_reason = grouped(unproven, lambda row: row.reason)
+    return tuple(sorted(by_reason.items(), key=lambda item: -len(item[1])))
 
 
 def _gpus(value: object) -> tuple[Mapping[str, str], ...]:
@@ -356,7 +351,7 @@ def _gpus(value: object) -> tuple[Mapping[str, str], ...]:
 
 
 def _flat(value: object, name: str = "") -> Iterable[tuple[str, str]]:
-    """Nested values as (dotted name, text), leaving out what is not there."""
+    """Nested values as pairs of dotted name and text, without those that are ``None``."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))

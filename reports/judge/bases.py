@@ -1,31 +1,33 @@
-"""Ratios that rest on a figure which no hardware reaches: neither met nor missed, in new records and in old ones."""
+"""Ratios computed from an impossible figure: an ERROR, so that they neither meet nor miss a goal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from reports.values.grouped import grouped
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
 from reports.values.measurement import CaseResult, Measurement, Verdict
 from reports.values.record import RunRecord
 
 _RATIOS = ("x", "%")
 _NAMED_RATIOS = ("efficiency", "fraction", "of_line_rate")
-"""What the names of ratios hold that are of unit 1, as counts are."""
+"""Words in the names of ratios whose unit is 1, which counts have, too."""
 
 _IMPOSSIBLE = {ReasonCode.FASTER_THAN_FLOOR, ReasonCode.FLOOR_IMPOSSIBLE}
 _BEYOND = ": measured wrongly"
 
 
 def without_base(case: CaseResult, judged: Sequence[JudgedMeasurement]) -> tuple[JudgedMeasurement, ...]:
-    """The judgements of ``case``, each ratio an ERROR if another figure of the case is impossible.
+    """The judgements of ``case``, with every ratio an ERROR if a figure of the case is impossible.
 
-    A case divides figures that it measures itself; nothing says which ratio has which, so the case as a whole decides.
+    A case computes ratios from its own figures. Nothing says which figure is in which ratio, so one impossible figure
+    spoils all ratios of the case.
     """
-    beyond = [one for one in judged if one.judgement.reason_code in _IMPOSSIBLE]
-    if not beyond:
+    impossible = [one for one in judged if one.judgement.reason_code in _IMPOSSIBLE]
+    if not impossible:
         return tuple(judged)
-    base = beyond[0]
+    base = impossible[0]
     why = f"rests on what was measured wrongly: {base.measurement}, {base.judgement.text.removesuffix(_BEYOND)}"
     return tuple(
         one
@@ -36,14 +38,12 @@ def without_base(case: CaseResult, judged: Sequence[JudgedMeasurement]) -> tuple
 
 
 def settled(record: RunRecord) -> RunRecord:
-    """``record`` with the judgements of :func:`without_base`, which older records were written without."""
+    """``record`` with :func:`without_base` applied to its judgements: older records were written without it."""
     if not any(one.judgement.reason_code in _IMPOSSIBLE for one in record.judgements):
         return record
     cases = {case.case: case for case in record.cases}
-    of_cases: dict[str, list[JudgedMeasurement]] = {}
-    for one in record.judgements:
-        of_cases.setdefault(one.case, []).append(one)
-    given = (without_base(cases[name], judged) if name in cases else tuple(judged) for name, judged in of_cases.items())
+    by_case = grouped(record.judgements, lambda one: one.case)
+    given = (without_base(cases[name], judged) if name in cases else judged for name, judged in by_case.items())
     return replace(record, judgements=tuple(one for judged in given for one in judged))
 
 

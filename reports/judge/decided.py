@@ -1,4 +1,4 @@
-"""What a run says of each target: the worst of its figures decides. All counts of missed goals are taken from here."""
+"""What a run says of each target: its worst figure decides. All counts of missed goals come from here."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from reports.judge.bases import settled
 from reports.judge.targets import later_goals, load_targets
 from reports.judge.verdict import OUTCOME_VERDICTS, WORST_FIRST, case_verdict, missed_by
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.judgement import JudgedMeasurement, Judgement
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import RunRecord
 
 _NUMBER = r"\d+(?:\.\d+)?"
 _AT_LEAST = re.compile(rf"misses >.* by (?P<share>{_NUMBER}) %$")
-"""In records of version 1, which state no limits."""
+"""A missed lower limit in a record of version 1, which states no limits."""
 
 _BY = re.compile(rf" by (?P<much>{_NUMBER} %|a factor of {_NUMBER})$")
 _WORDS = {Verdict.FAIL: "missed", Verdict.ERROR: "not judged", Verdict.AMBIGUOUS: "ambiguous"}
@@ -25,15 +26,15 @@ _KINDS = ((True, "goal", ""), (False, "target", " of the notes"))
 _BY_FIGURES = {Verdict.FAIL: "failed by figures", Verdict.AMBIGUOUS: "ambiguous", Verdict.ERROR: "not judged"}
 _ENDS = (*((OUTCOME_VERDICTS[one], one.value) for one in Outcome), *_BY_FIGURES.items())
 Counts = tuple[tuple[Verdict, str], ...]
-"""Numbers in words, each with the verdict whose look it has."""
+"""Texts such as ``3 passed``, each with the verdict whose colour it is shown in."""
 
 
 @dataclass(frozen=True)
 class Decided:
-    """A target, and the worst figure that was held against it.
+    """The verdict on a target, from the worst figure that was judged by it.
 
-    ``is_goal`` is false of targets of the notes, ``case`` measured that figure, ``by`` says by how much it misses;
-    empty where it does not, or where no share can be given.
+    ``is_goal`` is false for targets of the notes. ``case`` measured the figure. ``by`` says by how much it misses;
+    empty if it does not miss, or if that cannot be given as a share or factor.
     """
 
     is_goal: bool
@@ -43,11 +44,8 @@ class Decided:
 
 
 def decided_targets(record: RunRecord) -> tuple[Decided, ...]:
-    """One for each target; an earlier goal only where the one in its place has no figure, as in the table of goals."""
-    found: dict[str, list[JudgedMeasurement]] = {}
-    for judged in settled(record).judgements:
-        if judged.target:
-            found.setdefault(judged.target, []).append(judged)
+    """One for each target; a replaced goal only if the goal in its place has no figure, as in the table of goals."""
+    found = grouped((judged for judged in settled(record).judgements if judged.target), lambda judged: judged.target)
     targets = load_targets()
     later = later_goals(targets)
     of_notes = {target.id for target in targets if not target.is_goal}
@@ -69,9 +67,9 @@ def _by(judged: JudgedMeasurement) -> str:
 
 
 def told(judgement: Judgement) -> str:
-    """The text of a judgement; of a missed limit its share is counted again, since older records counted otherwise.
+    """The text of a judgement, with the share by which a limit is missed computed anew.
 
-    They said by how much the limit is above the figure: 41.4 % for 1.344 against 1.9 at least, now 29.3 %.
+    Older records state the share of the figure: 41.4 % for 1.344 against at least 1.9, today 29.3 %.
     """
     text, value, limits = judgement.text, judgement.value, judgement.limits
     if not _BY.search(text) or value is None:
@@ -84,13 +82,13 @@ def told(judgement: Judgement) -> str:
 
 
 def size(by: str) -> float:
-    """How large a miss is: a factor outranks every share."""
+    """Sort key of a miss: a factor is larger than every share."""
     number = re.search(_NUMBER, by)
     return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in by else 1.0)
 
 
 def target_counts(decided: Iterable[Decided]) -> Counts:
-    """What is wrong with targets, the worst first: ``43 goals missed``, ``2 targets of the notes missed``."""
+    """Counts of targets that are not met, the worst first: ``43 goals missed``, ``2 targets of the notes missed``."""
     kinds = [(one.verdict, one.is_goal) for one in decided]
     return tuple(
         (verdict, f"{units.counted(kinds.count((verdict, is_goal)), noun)}{whose} {word}")
@@ -101,14 +99,17 @@ def target_counts(decided: Iterable[Decided]) -> Counts:
 
 
 def _end(case: CaseResult, verdict: Verdict) -> tuple[Verdict, str]:
-    """How a case ended: one that its figures fail has not passed."""
+    """How a case ended; one whose figures fail has not passed."""
     if case.outcome is Outcome.PASSED and verdict in _BY_FIGURES:
         return verdict, _BY_FIGURES[verdict]
     return OUTCOME_VERDICTS[case.outcome], case.outcome.value
 
 
 def stage_counts(record: RunRecord, stage: str, decided: Iterable[Decided]) -> tuple[Counts, Counts]:
-    """How the cases of a stage ended, and what is wrong with their figures; a goal counts where its worst figure is."""
+    """How the cases of a stage ended, and what is wrong with their figures.
+
+    A goal counts in the stage that measured its worst figure.
+    """
     cases = record.cases_of(stage)
     names = {case.case for case in cases}
     ends = [_end(case, case_verdict(case, record.judgements_of(case.case))) for case in cases]

@@ -1,4 +1,4 @@
-"""The table of goals: what others reach, what is aimed at, what was measured, and the floor that the hardware has."""
+"""The table of goals: for each the best figure of others, the limit, what was measured, and the hardware's floor."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from reports.judge.targets import (
 )
 from reports.judge.verdict import FLOOR_CONDITION, WORST_FIRST, higher_is_better
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.judgement import JudgedMeasurement, Judgement, ReasonCode
 from reports.values.measurement import Measurement, Verdict
 from reports.values.record import RunRecord
 
 NOT_MEASURED = "not measured"
 HERE = "this run"
-"""Where the figure of another program comes from if the run timed it, too."""
+"""Source of another program's figure if this run timed the program, too."""
 
 _RESIDENT = "device-resident"
 HEADS = ("figure", "best other", "goal", "measured", "floor", "share", "verdict")
 _NAME_WIDTH = 60
-"""A longer name has a line of its own, above its figures."""
+"""A longer name is printed on a line of its own, above the figures."""
 
 _READING = (
     "best other: timed by this run where no note says otherwise",
@@ -41,7 +42,7 @@ _READING = (
 _GOALS_OF = ("burst.latency", "burst.scaled")
 _PEERS = "peer.latency"
 _SAME_WORK = ("neurons", "synapses_per_neuron", "firing_rate", "kind", "connectivity", "device")
-"""Conditions that the figure of another program shares with the goal that it stands beside."""
+"""Conditions in which the figure of another program must agree with the goal beside which it is shown."""
 
 _EXACT = ("parity.", "prerequisite.", "accuracy.")
 _PROGRAMS = {"pytorch": "PyTorch", "standard": "standard attention"}
@@ -51,50 +52,49 @@ _SO_FAR = "its stage did not finish: figures of other cases may be held against 
 _MET = (Verdict.PASS.value, Verdict.MARGINAL.value)
 _MISSED = (Verdict.FAIL.value, Verdict.AMBIGUOUS.value)
 _Judged = tuple[JudgedMeasurement, Measurement]
-"""A judgement and what was judged."""
+"""A judgement and the measurement that was judged."""
 
 
 @dataclass(frozen=True)
 class GoalRow:
-    """One goal, every field ready to be shown; empty where there is nothing to show.
+    """One goal as text; a field is empty if there is nothing to show.
 
     Attributes
     ----------
     row : str
-        What is limited.
+        Name of what is limited.
     other : str
-        The best figure of another program and its name.
+        The best figure of another program, and the program's name.
     other_from : str
-        ``this run`` where the run timed it too; else ``elsewhere`` and the date from which it is known.
+        ``this run`` if this run timed the program, else ``elsewhere`` and the date of the figure.
     against_other : str
-        How many times as fast as that the measured figure is.
+        How many times as fast as the other program.
     goal, measured, interval : str
     worst_of : str
-        ``worst of 3`` where several figures were held against the goal.
+        ``worst of 3`` if three figures were judged by the goal; the row shows the worst.
     floor : str
-        What the hardware cannot beat: the least time, of a rate or share the greatest.
+        What the hardware cannot beat: the least time, or the greatest rate or share.
     of_floor : str
-        How much of it was reached; 100 % cannot be beaten.
+        How much of the floor was reached; 100 % cannot be beaten.
     verdict : str
-        Of the judgement, FAIL with a doubt; ``not measured`` without one.
+        FAIL if the case failed or its result was wrong, else that of the judgement; ``not measured`` without a figure.
     of_figure : str
-        Of the judgement, whether or not there is a doubt.
+        The verdict of the judgement, with or without a doubt.
     sources : str
-        Where the figures of others come from, for every one of them.
+        Sources of all figures of other programs.
     doubt : str
-        Why the figure counts for nothing: its case failed, its result was found to be wrong, or it is a ratio that
-        rests on an impossible figure.
+        Why the figure does not count: its case failed, its result was wrong, or it is a ratio of an impossible figure.
     absent : str
         Why there is no figure.
     earlier : str
-        Until when it was a goal, where a later one took its place.
+        Until when it was a goal, if a later goal replaced it.
     so_far : bool
-        Whether it is met by the figures of a stage that did not finish, and others may be held against it: it is no
-        goal for the time of one network.
+        Whether it is met, but its stage did not finish, so that cases to come may miss it. Never of a latency, which is
+        the goal of one network.
     is_latency : bool
-        Whether it is a burst's latency.
+        Whether the figure is the latency of a burst.
     is_exact : bool
-        Whether it is right or wrong and no speed: disagreements, errors of rounding.
+        Whether the figure says how right a result is, not how fast: disagreements, rounding errors.
     """
 
     row: str
@@ -119,10 +119,7 @@ class GoalRow:
 
     @property
     def decided(self) -> str:
-        """``PASS``, ``PASS, so far``, ``FAIL, floor shown``, ``FAIL, no floor``: a missed goal is no pass.
-
-        Nor is a fast wrong result: ``FAIL, the result was not right``, and why.
-        """
+        """``PASS``, ``PASS, so far``, ``FAIL, floor shown``, ``FAIL, no floor``, or the verdict and the doubt."""
         if self.doubt:
             return f"{self.verdict}, {self.doubt}"
         if self.verdict not in _MISSED:
@@ -131,7 +128,7 @@ class GoalRow:
 
     @property
     def word(self) -> str:
-        """The verdict as it is shown: a figure that met its goal and counts for nothing did not miss it."""
+        """The verdict as it is shown: a figure that met its goal but does not count did not miss it."""
         if self.doubt and self.of_figure in _MET:
             return _NOT_COUNTED
         return f"{self.verdict} so far" if self.so_far else self.verdict
@@ -143,10 +140,10 @@ class GoalRow:
 
 
 def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tuple[GoalRow, ...]:
-    """Every goal of ``targets.toml`` with what the run measured, or why it measured nothing.
+    """Every goal with what the run measured, or why it measured nothing; ``targets`` are the checkout's by default.
 
-    Latencies come first, of these those for GPUs; of several figures the worst counts. A goal that a later one replaced
-    is there only where the run has no figure for the later one, and says so.
+    Latencies come first, those for GPUs before the others. The worst of several figures counts. A goal that a later one
+    replaced is listed only if the run has a figure for it and none for the later one, and says so.
     """
     record = settled(record)
     measurements = record.by_place
@@ -154,7 +151,8 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     for one in record.judgements:
         if one.target and (one.case, one.index) in measurements:
             judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
-    doubts, unfinished = doubts_of(record), {one.stage for one in record.stages if one.problem and not one.ended_utc}
+    doubts = doubts_of(record)
+    unfinished = {stage.stage for stage in record.stages if stage.problem and not stage.ended_utc}
     goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
     later = later_goals(target for target, _ in goals)
     return tuple(
@@ -166,12 +164,9 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
 
 
 def open_goals(rows: Iterable[GoalRow]) -> tuple[tuple[str, tuple[GoalRow, ...]], ...]:
-    """Reasons with the goals that have no figure for them, the most frequent first."""
-    found: dict[str, list[GoalRow]] = {}
-    for row in rows:
-        if not row.is_measured:
-            found.setdefault(row.absent, []).append(row)
-    return tuple((why, tuple(members)) for why, members in sorted(found.items(), key=lambda item: -len(item[1])))
+    """Goals without a figure by reason, the most frequent reason first."""
+    by_reason = grouped((row for row in rows if not row.is_measured), lambda row: row.absent)
+    return tuple((why, tuple(found)) for why, found in sorted(by_reason.items(), key=lambda item: -len(item[1])))
 
 
 def _so_far(row: GoalRow, target: Target, unfinished: Collection[str]) -> GoalRow:
@@ -184,7 +179,7 @@ def _earlier(later: Target | None) -> str:
 
 
 def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Target]:
-    """Those in force, and an earlier one that alone was judged; latencies first, of these those for GPUs."""
+    """The goals in force, and replaced ones that alone have a figure; latencies first, those for GPUs before others."""
     goals = [target for target in (load_targets() if targets is None else targets) if target.is_goal]
     later = later_goals(goals)
     goals = [t for t in goals if t.id not in later or (t.id in judged and later[t.id].id not in judged)]
@@ -192,18 +187,17 @@ def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Ta
 
 
 def goal_lines(rows: Sequence[GoalRow], *, every: bool = False) -> list[str]:
-    """The goals as text: those measured, or all, in a table, how many were met, and why others were not measured."""
+    """The table of the goals measured, or of ``every`` goal, the tally, and why the other goals were not measured."""
     table = goal_table([row for row in rows if every or row.is_measured])
     tally = [goal_tally(rows)] if table else []
-    return (
-        table + tally + [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
-    )
+    absent = [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
+    return [*table, *tally, *absent]
 
 
 def goal_tally(rows: Iterable[GoalRow]) -> str:
-    """How the goals measured stand: ``83 goals measured: 43 missed, 2 ambiguous, 38 met``.
+    """Counts of the goals measured: ``83 goals measured: 43 missed, 2 ambiguous, 38 met``.
 
-    A goal that is missed is counted as that even where the result was not right, as in the first line of the run.
+    A goal that is missed counts as missed even if its result was not right, as in the first line of the run.
     """
     measured = [row for row in rows if row.is_measured]
     words = {Verdict.FAIL.value: "missed", Verdict.ERROR.value: "not judged", Verdict.AMBIGUOUS.value: "ambiguous"}
@@ -215,7 +209,7 @@ def goal_tally(rows: Iterable[GoalRow]) -> str:
 
 
 def goal_table(rows: Iterable[GoalRow]) -> list[str]:
-    """The table as text, columns aligned, and below it what its cells mean, each note once; empty without rows."""
+    """The table as lines of text with aligned columns, then the notes, each once; empty without rows."""
     notes: dict[str, str] = {}
     lines = [line for row in rows for line in _lines(row, notes)]
     if not lines:
@@ -226,7 +220,7 @@ def goal_table(rows: Iterable[GoalRow]) -> list[str]:
 
 
 def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
-    """Cells of a goal: one line, or the name alone and a line without it; ``notes`` grows by those it refers to."""
+    """The cells of a goal: one line, or two if the name is long. Notes that it refers to are added to ``notes``."""
 
     def noted(cell: str, note: str) -> str:
         return f"{cell} {notes.setdefault(note, f'[{len(notes) + 1}]')}" if cell and note else cell
@@ -241,7 +235,7 @@ def _lines(row: GoalRow, notes: dict[str, str]) -> list[tuple[str, ...]]:
 
 
 def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
-    """Of the figures held against ``target`` that of the worst verdict, of these one missing, or the worst."""
+    """The figure with the worst verdict of those judged by ``target``; of these a missing one, or the worst value."""
     least_is_worst = math.isfinite(target.low)
 
     def goodness(one: _Judged) -> tuple[int, float]:
@@ -253,7 +247,7 @@ def _worst(target: Target, judged: Sequence[_Judged]) -> _Judged:
 
 
 def _with_peer(target: Target, record: RunRecord) -> Target:
-    """``target`` with the best figure of other programs that the run measured, if any, in the place of older ones."""
+    """``target``; if this run timed other programs at the same work, the best of them replaces the older figures."""
     if target.measurement not in _GOALS_OF or target.conditions.get("scope") != _RESIDENT:
         return target
     wanted = {name: target.conditions[name] for name in _SAME_WORK if name in target.conditions}
@@ -267,7 +261,7 @@ def _with_peer(target: Target, record: RunRecord) -> Target:
 
 
 def _named(target: Target) -> GoalRow:
-    """A goal and what others reach, without a figure."""
+    """The row of a goal without a figure of this run."""
     best = target.others[0] if target.others else None
     other = "" if best is None else best.name
     if best is not None and best.value is not None:
@@ -316,14 +310,14 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
 
 
 def _floor(judgement: Judgement, measurement: Measurement, target: Target) -> float | None:
-    """The floor that was judged with, which may be the target's own; of records without limits the measured one."""
+    """The floor of the judgement, which may be the target's; in records without limits that of the measurement."""
     if judgement.limits and judgement.limits.floor is not None:
         return units.converted(judgement.limits.floor, judgement.unit, target.unit)
     return units.converted(measurement.number(FLOOR_CONDITION), measurement.unit, target.unit)
 
 
 def _share(value: float, floor: float, target: Target) -> str:
-    """How much of what the hardware allows was reached, below 100 % for times and for rates."""
+    """The share of the floor that was reached: at most 100 %, for times and for rates."""
     reached = value / floor if floor and higher_is_better(target.unit, target) else floor / value
     return f"{100.0 * reached:.0f} %"
 

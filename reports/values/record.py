@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from burstproof.errors import InputError
+from reports.values.grouped import grouped
 from reports.values.judgement import JudgedMeasurement
 from reports.values.measurement import CaseResult, Measurement
 from reports.values.seal import seal_of
 
-Item = TypeVar("Item")
-
 SCHEMA_VERSION = 2
 READABLE_VERSIONS = (1, 2)
-"""Version 1 has neither digests nor invocations; its records are read as *not sealed*."""
+"""Records of version 1 have neither digests nor invocations; they are read as *not sealed*."""
 
 QUICK, THOROUGH, NIGHTLY = PLAN_KINDS = ("quick", "thorough", "nightly")
-"""How much of the test plan is run; each holds the one before."""
+"""How much of the test plan is run; each includes the one before."""
 
 RECORD_NAME = "record.json"
 BASELINE_NAME = "record.json.gz"
@@ -78,7 +76,7 @@ class StageRun:
 
 @dataclass(frozen=True)
 class Environment:
-    """The software a run used: what a comparison of two runs has to name.
+    """The software that a run used. A comparison of two runs lists what differs.
 
     ``variables`` holds the environment variables that bear on results (``PYTHONPATH``, ``CUDA_*`` ...).
     ``git_commit`` is empty outside a checkout. ``git_dirty`` says that files were changed, or lie there untracked and
@@ -112,7 +110,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Judging:
-    """When the figures of a run were held against targets, by which commit, and which targets those were."""
+    """When a run was judged, by which commit, and against which targets."""
 
     utc: str
     commit: str
@@ -122,7 +120,7 @@ class Judging:
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file of the run folder, named relative to it, with what it held when the record was written."""
+    """A file of the run folder, named relative to it, with its digest and size when the record was written."""
 
     path: str
     sha256: str
@@ -131,7 +129,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Everything a run has to say; the report is drawn from this value alone.
+    """All results of a run; the report is drawn from this value alone.
 
     Attributes
     ----------
@@ -160,11 +158,11 @@ class RunRecord:
     judged : tuple of Judging
         Every judging, in order; more than one means judged again.
     thinned_from : str
-        Of a thinned record, the seal of the whole one (or that it had none); empty for a record with all samples.
+        The seal of the whole record, or a text that it had none; empty unless the record is thinned.
     digests : mapping
         SHA-256 of each part of the record; empty in a record of version 1, which is *not sealed*.
     summary : mapping
-        Verdict and exit code as the record that was read states them; found anew whenever one is written.
+        Verdict and exit code as the file states them; computed anew whenever a record is written.
     """
 
     run_id: str
@@ -188,12 +186,12 @@ class RunRecord:
 
     @property
     def seal(self) -> str:
-        """One SHA-256 for all its digests: what names it in its report; empty in a record without digests."""
+        """One SHA-256 over all digests, by which the report names its record; empty in a record without digests."""
         return seal_of(self.digests) if self.digests else ""
 
     @property
     def origin(self) -> tuple[str, str]:
-        """What a run and the baseline that was made of it share, and no other run has: when it began, and where."""
+        """Start time and GPUs: equal for a run and the baseline made from it, and for no other run."""
         return self.started_utc, str(self.hardware.get("gpus", ""))
 
     @cached_property
@@ -201,42 +199,34 @@ class RunRecord:
         """Every measurement, in the order of the cases."""
         return tuple(measurement for case in self.cases for measurement in case.measurements)
 
-    def measured(self, name: str) -> tuple[Measurement, ...]:
+    def measured(self, name: str) -> Sequence[Measurement]:
         """Measurements called ``name``, in the order of the cases."""
         return self._by_name.get(name, ())
 
     @cached_property
-    def _by_name(self) -> Mapping[str, tuple[Measurement, ...]]:
-        return _grouped(self.measurements, lambda measurement: measurement.name)
+    def _by_name(self) -> Mapping[str, Sequence[Measurement]]:
+        return grouped(self.measurements, lambda measurement: measurement.name)
 
     @cached_property
     def by_place(self) -> Mapping[tuple[str, int], Measurement]:
-        """Every measurement under the case and index by which judgements refer to it."""
+        """Every measurement by case and index, as judgements refer to it."""
         return {(case.case, i): measurement for case in self.cases for i, measurement in enumerate(case.measurements)}
 
-    def cases_of(self, stage: str) -> tuple[CaseResult, ...]:
+    def cases_of(self, stage: str) -> Sequence[CaseResult]:
         """Cases of a stage, in their order."""
         return self._cases_by_stage.get(stage, ())
 
     @cached_property
-    def _cases_by_stage(self) -> Mapping[str, tuple[CaseResult, ...]]:
-        return _grouped(self.cases, lambda case: case.stage)
+    def _cases_by_stage(self) -> Mapping[str, Sequence[CaseResult]]:
+        return grouped(self.cases, lambda case: case.stage)
 
-    def judgements_of(self, case: str) -> tuple[JudgedMeasurement, ...]:
-        """Its judgements, in their order."""
+    def judgements_of(self, case: str) -> Sequence[JudgedMeasurement]:
+        """Judgements about the figures of a case, in their order."""
         return self._judgements_by_case.get(case, ())
 
     @cached_property
-    def _judgements_by_case(self) -> Mapping[str, tuple[JudgedMeasurement, ...]]:
-        return _grouped(self.judgements, lambda judged: judged.case)
-
-
-def _grouped(items: Iterable[Item], key: Callable[[Item], str]) -> Mapping[str, tuple[Item, ...]]:
-    """``items`` by their key, each in the order in which they came."""
-    found: dict[str, list[Item]] = {}
-    for item in items:
-        found.setdefault(key(item), []).append(item)
-    return {name: tuple(own) for name, own in found.items()}
+    def _judgements_by_case(self) -> Mapping[str, Sequence[JudgedMeasurement]]:
+        return grouped(self.judgements, lambda judged: judged.case)
 
 
 def attach(folder: Path, name: str) -> Attachment:
