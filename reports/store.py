@@ -1,4 +1,4 @@
-"""Records as JSON text, and runs on disk: a folder with the record, the report and the attachments."""
+"""Reads and writes records, as JSON text and on disk: a run is a folder with record, report and attachments."""
 
 from __future__ import annotations
 
@@ -40,26 +40,27 @@ BASELINES = Path(__file__).with_name("baselines")
 _CURE = f"Give a folder with a {RECORD_NAME} or a {BASELINE_NAME}."
 
 LARGEST_RECORD_BYTES = 64 << 20
-"""Largest text that is taken for a record; those of whole runs have a few million bytes."""
+"""A longer text is refused; records of whole runs have a few million bytes."""
 
 LARGEST_RATIO = 200
-"""Most bytes that a byte of a compressed record may give; those of real ones give 7 to 31."""
+"""Highest compression ratio that is accepted; real records have 7 to 31."""
 
 _ANY_RATIO_BYTES = 1 << 20
+"""Up to this size the ratio does not matter."""
 
 MOST_DIGITS = 308
-"""Longest integer that is taken for a number of a record: float64 holds it."""
+"""A longer integer is refused; float64 holds those up to this length."""
 
 DEEPEST_HARDWARE = 16
-"""Deepest nesting of an inventory."""
+"""Deepest nesting of an inventory that is accepted."""
 
 
 class RecordChangedError(InputError):
-    """A record, or a file of evidence beside it, that is not as it was written."""
+    """A record, or a file of evidence beside it, was changed after it was written."""
 
 
 def dumps(record: RunRecord) -> str:
-    """Write a record as sealed JSON text; its ``summary`` (verdict, exit code) is for programs that read no further."""
+    """Turn a record into sealed JSON text; ``summary`` (verdict, exit code) comes first, for programs."""
     summary = summary_of(record)
     written = replace(record, schema_version=SCHEMA_VERSION, summary=summary)
     document = {"summary": summary, **serialise.encode(written)}
@@ -73,16 +74,16 @@ def loads(text: str, where: str = "record") -> RunRecord:
     Raises
     ------
     InputError
-        Naming the field that does not fit, the schema version that this version cannot read, the part of a sealed
-        record that was changed after it was written, or the case of a judgement about a figure that it does not have.
+        A field does not fit, the schema version is unknown, a part of a sealed record was changed after it was written,
+        or a judgement is about a figure that its case does not have; the error names which.
     """
-    return _record_of(_document_of(text, where), where)
+    return _record_of(_parsed(text, where), where)
 
 
-def _document_of(text: str, where: str) -> dict[str, object]:
+def _parsed(text: str, where: str) -> dict[str, object]:
     try:
         document = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
-        json.dumps(document, ensure_ascii=False).encode()  # as it will be written: escapes may stand for no Unicode
+        json.dumps(document, ensure_ascii=False).encode()  # fails for an escaped lone surrogate, which is no Unicode
     except (ValueError, RecursionError) as error:
         raise InputError(f"not a record: {error}", where=where, cure=_CURE) from error
     if not isinstance(document, dict):
@@ -123,23 +124,23 @@ def _finite(text: str) -> float:
 
 
 def _check_depth(value: object, where: str) -> None:
-    """Refuse what would exhaust the stack of those who walk it."""
+    """Refuse values that are nested so deeply that recursive functions would exhaust the stack."""
     level = [value]
     for _ in range(DEEPEST_HARDWARE):
-        level = [item for outer in level for item in _items(outer)]
+        level = [item for outer in level for item in _members(outer)]
         if not level:
             return
     raise InputError("nested too deeply", where=where, allowed=f"{DEEPEST_HARDWARE} levels")
 
 
-def _items(value: object) -> Collection[object]:
+def _members(value: object) -> Collection[object]:
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
 def _unsealed(record: RunRecord, where: str) -> RunRecord:
-    """``record``, of version 1, if it has nothing that only a sealed one has: else it was sealed before."""
+    """Return ``record``, of version 1; refuse it if it has fields of version 2, since it was sealed once."""
     if record.invocations or record.judged or record.thinned_from or record.digests:
         raise RecordChangedError(
             "a record of version 1 with fields of version 2: it was changed after it was written", where=where
@@ -160,7 +161,7 @@ def _check_seal(document: Mapping[str, object], digests: Mapping[str, str], wher
 
 
 def _check_judgements(record: RunRecord, where: str) -> None:
-    """Refuse judgements about figures that their case does not have; of cases that are not there nothing is asked."""
+    """Refuse judgements about figures that their case does not have; cases that the record lacks are not checked."""
     figures = {case.case: len(case.measurements) for case in record.cases}
     for place, judged in enumerate(record.judgements):
         count = figures.get(judged.case)
@@ -175,9 +176,9 @@ def _check_judgements(record: RunRecord, where: str) -> None:
 
 
 def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) -> RunRecord:
-    """Write ``record.json`` and ``report.html`` into ``folder``, each in one atomic step.
+    """Write ``record.json`` and ``report.html`` into ``folder``, each atomically.
 
-    The report that lay there goes first and the new one comes last: a run that is killed in between has no report,
+    The old report is removed first and the new one is written last. A run that is killed in between has no report, but
     never the report of another record. The report carries the seal of its record.
 
     Parameters
@@ -185,14 +186,14 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
     folder : Path
         The run folder; created if need be.
     record : RunRecord
-        What is written. Its attachments are replaced where ``attachments`` is given.
+        Its attachments are replaced if ``attachments`` are given.
     attachments : sequence of str
-        Files already in the folder, relative to it (``junit.xml``, ``benchmark.json``), hashed into the record.
+        Files in the folder, relative to it (``junit.xml``, ``benchmark.json``), whose hashes go into the record.
 
     Returns
     -------
     RunRecord
-        As written, with attachments and digests.
+        As it was written, with attachments and digests.
     """
     make_folder(folder)
     if attachments:
@@ -207,7 +208,7 @@ def write_run(folder: Path, record: RunRecord, attachments: Sequence[str] = ()) 
 
 
 def targets_of(folder: Path) -> tuple[Target, ...]:
-    """The targets that a run in ``folder`` is judged by: those of the checkout, and the user's where it was given some.
+    """The targets that a run in ``folder`` is judged by: those of the checkout, and the user's if the run has some.
 
     Raises
     ------
@@ -219,9 +220,9 @@ def targets_of(folder: Path) -> tuple[Target, ...]:
 
 
 def write_baseline(folder: Path, record: RunRecord) -> Path:
-    """Write the thinned ``record`` as ``folder``/record.json.gz in one atomic step; return its path.
+    """Write the thinned ``record`` atomically to ``folder``/record.json.gz and return the path.
 
-    The same record gives the same bytes.
+    Equal records give equal bytes.
     """
     make_folder(folder)
     path = folder / BASELINE_NAME
@@ -232,20 +233,20 @@ def write_baseline(folder: Path, record: RunRecord) -> Path:
 def load_run(path: Path) -> RunRecord:
     """Read the record of a run folder or a baseline, given as the folder or as the file.
 
-    What lies in a folder of baselines is called by its own folder: the run may have had a name that says nothing there.
+    The ``run_id`` of a baseline is the name of its folder, which says more than that of the run.
 
     Raises
     ------
     InputError
-        If there is no record, or it is damaged, no valid JSON, or does not fit the schema version; if it, or a file of
-        evidence beside it, was changed after it was written.
+        There is no record; it is damaged, no valid JSON, or does not fit the schema; or it, or a file of evidence
+        beside it, was changed after it was written.
     """
-    file, text = _text_of(path)
-    return _run_of(file, _document_of(text, str(file)))
+    file, text = _read(path)
+    return _run_of(file, _parsed(text, str(file)))
 
 
-def _text_of(path: Path) -> tuple[Path, str]:
-    """The file of the record at ``path``, and what it says."""
+def _read(path: Path) -> tuple[Path, str]:
+    """Find the file of the record at ``path`` and read it, unpacked."""
     files = [path / RECORD_NAME, path / BASELINE_NAME] if path.is_dir() else [path]
     file = next((file for file in files if file.is_file()), None)
     if file is None:
@@ -269,16 +270,15 @@ def _run_of(file: Path, document: dict[str, object]) -> RunRecord:
 
 
 def missing_attachments(folder: Path, record: RunRecord) -> tuple[str, ...]:
-    """Attachments that do not lie in ``folder``: a record may be taken out of its run's folder."""
+    """Attachments that are not in ``folder``: a record may have been copied out of its run's folder."""
     return tuple(one.path for one in record.attachments if not (folder / one.path).is_file())
 
 
 def _check_attachments(folder: Path, record: RunRecord) -> None:
     try:
         missing = missing_attachments(folder, record)
-        changed = [
-            one.path for one in record.attachments if one.path not in missing and attach(folder, one.path) != one
-        ]
+        there = [one for one in record.attachments if one.path not in missing]
+        changed = [one.path for one in there if attach(folder, one.path) != one]
     except OSError as error:
         raise InputError(f"files beside the record cannot be read: {error}", where=str(folder)) from error
     if changed:
@@ -291,7 +291,7 @@ def _check_attachments(folder: Path, record: RunRecord) -> None:
 
 
 def reasons_against_run(path: Path) -> tuple[str, ...]:
-    """Why the record at ``path`` may not be quoted, with what its folder lacks; empty if it may.
+    """Why the record at ``path`` may not be quoted, also for what its folder lacks; empty if it may.
 
     Raises
     ------
@@ -327,9 +327,9 @@ def load_history(folder: Path) -> History:
 
 
 def load_records(folder: Path, machines: Collection[Machine] = ()) -> tuple[list[RunRecord], list[tuple[str, str]]]:
-    """Read every record below ``folder``; the second list names the folders that could not be read, and why.
+    """Read every record below ``folder``; the second list has the folders that could not be read, and why.
 
-    Of records of other classes of machine than those of ``machines``, if there are any, no more is read than that.
+    If ``machines`` are given, records of other classes of machine are left out, unchecked.
 
     Raises
     ------
@@ -341,9 +341,9 @@ def load_records(folder: Path, machines: Collection[Machine] = ()) -> tuple[list
     records, unreadable = [], []
     for path in sorted({file.parent for name in (RECORD_NAME, BASELINE_NAME) for file in folder.rglob(name)}):
         try:
-            file, text = _text_of(path)
-            document = _document_of(text, str(file))
-            if not machines or _is_of(document, machines):
+            file, text = _read(path)
+            document = _parsed(text, str(file))
+            if not machines or _may_be_of(document, machines):
                 records.append(_run_of(file, document))
         except InputError as error:
             unreadable.append((_printable(path.relative_to(folder)), _printable(error)))
@@ -351,12 +351,12 @@ def load_records(folder: Path, machines: Collection[Machine] = ()) -> tuple[list
 
 
 def standing_of(record: RunRecord) -> str:
-    """How ``record`` stands against the committed baseline of its machine or class; empty if it measured nothing."""
+    """``record`` compared with the committed baseline of its machine or class, in a sentence; empty without figures."""
     return standing(record, _baselines(machine_of(record))) if has_performance(record) else ""
 
 
-def _is_of(document: Mapping[str, object], machines: Collection[Machine]) -> bool:
-    """Whether a record is of the class of one of ``machines``, or says nothing that can be read of its own."""
+def _may_be_of(document: Mapping[str, object], machines: Collection[Machine]) -> bool:
+    """Whether a record is of the class of one of ``machines``, or its inventory cannot be read."""
     hardware = document.get("hardware")
     return not isinstance(hardware, dict) or any(map(machine_in(hardware).same_class, machines))
 
@@ -367,7 +367,7 @@ def _baselines(machine: Machine) -> tuple[RunRecord, ...]:
 
 
 def _printable(value: object) -> str:
-    """Text that can be written: a file name need not be Unicode."""
+    """Text that can be encoded: a file name need not be Unicode."""
     return str(value).encode(errors="backslashreplace").decode()
 
 
