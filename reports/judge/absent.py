@@ -1,4 +1,4 @@
-"""Why a run has no figure for a target: what the machine lacks, what did not run, what nothing measures."""
+"""Why a run has no figure for a target: the machine lacks something, a stage did not run, or no case measures it."""
 
 from __future__ import annotations
 
@@ -9,43 +9,47 @@ from reports.values.measurement import CaseResult
 from reports.values.record import RunRecord, StageRun
 
 _OF_MACHINE = ("device", "gpus", "cpu_ghz")
-"""Conditions that the machine does not meet, whatever is run on it."""
+"""Conditions that depend on the machine alone, whatever is run on it."""
 
 _FAMILIES = {
     "stage1": ("kernel.registers_over", "kernel.spills_over"),
     "stage5": ("accuracy.", "parity."),
     "stage7": ("shard.", "scaling.", "link.", "rank.", "capacity."),
 }
-"""Stages by how their measurements are named; the others are those of stage 6."""
+"""By stage, the prefixes of the names of its measurements; all other measurements belong to stage 6."""
 
 _OF_SEVERAL_GPUS = ("shard.", "scaling.", "link.", "capacity.")
 
 
 def unjudged(record: RunRecord, targets: Iterable[Target]) -> tuple[tuple[Target, str], ...]:
-    """Targets that no measurement of the run was held against, and why."""
+    """Targets that no measurement of the run was judged by, and why."""
     used = {judged.target for judged in record.judgements}
     return tuple((target, _why_unjudged(target, record)) for target in targets if target.id not in used)
 
 
 def idle_lines(record: RunRecord, targets: Iterable[Target]) -> list[str]:
-    """A line for each target of a user that judged nothing: its name or a condition may be misspelt."""
+    """A line for each user target that judged nothing, since its name or a condition may be misspelt."""
     own = [target for target in targets if target.source == OWN]
     return [f"Your target {target.id} judged nothing: {why}." for target, why in unjudged(record, own)]
 
 
 def _why_unjudged(target: Target, record: RunRecord) -> str:
-    """The reason given by the measurement that came closest to the target's conditions."""
+    """Why no measurement matches: of several reasons, that of the measurement that met the most conditions."""
     if target.not_judged:
         return target.not_judged
     names = list(target.conditions)
     reasons = [mismatch(measurement, target) for measurement in record.measured(target.measurement)]
     if not reasons:
         return "nothing here measures it"
-    return max(reasons, key=lambda reason: next((i for i, name in enumerate(names) if f"{name} " in reason), -1))
+
+    def failed_condition(reason: str) -> int:
+        return next((place for place, name in enumerate(names) if f"{name} " in reason), -1)
+
+    return max(reasons, key=failed_condition)
 
 
 def why_absent(target: Target, record: RunRecord) -> str:
-    """Why the run has no figure for a goal: one reason for all that lack the same."""
+    """Why the run has no figure for a goal; goals that lack the same thing get the same text."""
     if target.not_judged or target.source == OWN:
         return _why_unjudged(target, record)
     name = stage_of_target(target)
@@ -70,7 +74,7 @@ def stage_of_target(target: Target) -> str:
 
 
 def _is_shut_out(target: Target, stage: StageRun, cases: Iterable[CaseResult]) -> bool:
-    """Whether the gate of the stage is what the target's cases failed to pass."""
+    """Whether the closed gate of the stage kept the target's cases from running."""
     of_gpu = target.conditions.get("backend") == "cuda"
     of_several = target.measurement.startswith(_OF_SEVERAL_GPUS)
     if stage.gate_open or not (of_gpu or of_several):

@@ -25,15 +25,15 @@ from reports.values.record import NIGHTLY, THOROUGH, RunRecord, StageRun
 _CHECKOUT = Path(__file__).parents[2]
 _TARGETS = "reports/targets.toml"
 _DIGEST = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
-"""Of a commit. Git takes other texts for options, or for names that mean another commit tomorrow."""
+"""A full commit digest. Git takes other texts for options, or for names that may mean another commit tomorrow."""
 
 _NAMED = 3
 _HELD_BACK = set(clock_reason_words(THROTTLING & ~ClockReason.SW_POWER_CAP))
-"""Clock reasons that spoil a figure. Its power limit is the state in which a card does dense work."""
+"""Clock reasons that spoil a figure. The power limit is not among them: dense work always runs at it."""
 
 _NO_TIME = "is no time like 2026-11-20T22:14:03Z"
 _SAMPLE_NOISE = 1e-6
-"""What a value may lie outside its samples by, as a fraction of the largest: it may be a mean of equal ones."""
+"""How far a value may lie outside its samples, as a fraction of the largest: the mean of equal samples is rounded."""
 
 
 def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str, ...]:
@@ -42,14 +42,14 @@ def reasons_against(record: RunRecord, checkout: Path = _CHECKOUT) -> tuple[str,
     Parameters
     ----------
     record : RunRecord
-        As :func:`reports.store.load_run` read it, which has refused an edited one.
+        As :func:`reports.store.load_run` read it, which refuses edited ones.
     checkout : Path
-        A checkout with the record's commit: its targets are held against those that the record was judged with.
+        A checkout that has the commit of the record. The record must have been judged with the targets of that commit.
 
     Returns
     -------
     tuple of str
-        A sentence each. A verdict is no reason: a FAIL may be quoted as a FAIL.
+        One sentence for each reason. A verdict is no reason: a FAIL may be quoted as a FAIL.
     """
     targets, problem = _targets_of(record, checkout)
     return (
@@ -114,7 +114,7 @@ def _commit(record: RunRecord) -> Iterator[str]:
 
 
 def _software(record: RunRecord) -> Iterator[str]:
-    """Stages may have environments of their own; the sittings of one stage may not."""
+    """Different stages may have different environments; the sittings of one stage may not."""
     found: dict[str, set[object]] = {}
     for one in record.invocations:
         for stage in one.stages:
@@ -165,7 +165,7 @@ def _machine(record: RunRecord) -> Iterator[str]:
 
 
 def _targets_of(record: RunRecord, checkout: Path) -> tuple[Sequence[Target] | None, str]:
-    """The targets of the record's commit, or why they cannot be had."""
+    """The targets of the record's commit, or ``None`` and why they cannot be read."""
     commit = record.environment.git_commit
     if not commit:
         return None, "there is no commit whose targets it could have been judged with"
@@ -233,20 +233,20 @@ def _throttling(record: RunRecord) -> Iterator[str]:
 
 
 def _judged_again(record: RunRecord, targets: Sequence[Target] | None) -> Iterator[str]:
-    """Where judging the raw samples again does not give what the record says."""
+    """Figures for which judging the samples again gives another judgement than the record has."""
     if targets is None:
         return
     thinned = bool(record.thinned_from)
     said = {_place(one): one.judgement for one in settled(record).judgements}
     again = {_place(one): one.judgement for one in judge_cases(record.cases, targets)}
-    other = [
+    differing = [
         f"{place[2]} [{place[3]}]"
         for place in {**said, **again}
         if not _same(said.get(place), again.get(place), thinned=thinned)
     ]
-    if other:
-        count = units.counted(len(other), "figure")
-        yield f"judging the samples again decides otherwise of {count}: {_first(other)}"
+    if differing:
+        count = units.counted(len(differing), "figure")
+        yield f"judging the samples again decides otherwise of {count}: {_first(differing)}"
 
 
 def _place(judged: JudgedMeasurement) -> tuple[str, int, str, str]:
@@ -254,10 +254,10 @@ def _place(judged: JudgedMeasurement) -> tuple[str, int, str, str]:
 
 
 def _same(said: Judgement | None, again: Judgement | None, *, thinned: bool) -> bool:
-    """Whether a judgement came out again: figures to nine digits, limits where they are stated, not the wording.
+    """Whether two judgements agree: figures to nine digits, and limits if they are stated; the wording may differ.
 
-    A thinned record has fewer samples, of five digits, than its intervals came from: of these nothing is asked, and
-    whether one straddles the limit may differ.
+    A thinned record has fewer samples, of five digits, than its intervals were computed from. Its intervals are not
+    compared, and whether one of them straddles the limit may differ.
     """
     if said is None or again is None or (said.limits is not None and said.limits != again.limits):
         return False

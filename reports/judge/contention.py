@@ -1,4 +1,4 @@
-"""Whether others kept the machine busy while a stage measured, and what that means for its figures."""
+"""Whether other work kept the machine busy during a stage, so that its timings are in doubt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def busy(stage: StageRun) -> str:
 
 
 def in_doubt(record: RunRecord) -> list[str]:
-    """Return, for each busy stage whose figures were not good, that the machine and not the code may be the reason."""
+    """A sentence for each stage whose timings failed, or were ambiguous, while other work kept the machine busy."""
     stage_of = {case.case: case.stage for case in record.cases}
     figures = record.by_place
     timings = [one for one in record.judgements if _is_timing(figures.get((one.case, one.index)))]

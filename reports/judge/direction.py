@@ -1,4 +1,4 @@
-"""Which way a figure is better: by its unit, by what its name says, or by its targets."""
+"""Whether less or more is better: by the unit of a figure, by words in its name, or by its targets."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ _LOWER_LIMITS = (Comparison.AT_LEAST, Comparison.ABOVE)
 
 
 def lower_is_better(measurement: Measurement) -> bool | None:
-    """Tell which way a figure is better: ``True`` for times, bytes and errors, ``None`` where nothing says it.
+    """``True`` for times, bytes and errors, ``False`` for rates, ``None`` if nothing says which way is better.
 
-    A word of the name outranks the targets: *at most 1x* on a speedup states what the hardware can do, not a wish.
+    A word in the name outranks the targets: *at most 1x* for a speedup states what the hardware can do, not a goal.
     """
     name, unit = measurement.name, measurement.unit
     by_unit = units.lower_is_better(unit)

@@ -1,4 +1,4 @@
-"""No parity, no number: which figures of a run count for nothing, since their case failed or their result was wrong."""
+"""No parity, no number: figures do not count if their case failed or if the result was found to be wrong."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ from reports.values.measurement import CaseResult, Measurement, Outcome, Verdict
 from reports.values.record import RunRecord
 
 _PARITY_STAGE, _PARITY = "stage5", "parity."
-_NOT_OF_A_ROOM = {"ST", "RE", "SU"}
+_NOT_OF_AN_ENGINE = {"ST", "RE", "SU"}
+"""Families of requirements about stages, reports and subjects: they do not say what a case computed."""
 
 
 @dataclass(frozen=True)
 class Doubts:
-    """Cases of a run that failed, and what of its speed they make worthless: no parity, no number.
+    """The failures of a run that make figures of speed worthless.
 
-    ``wrong`` has for each failed case of parity the backends it names (none stands for all) and the families of its
-    requirements (``BE``, ``TO``); ``families`` those of every case.
+    Attributes
+    ----------
+    failed : frozenset of str
+        Cases that failed.
+    families : mapping
+        By case, the families of its requirements (``BE``, ``TO``).
+    wrong : tuple of (str, frozenset of str, frozenset of str)
+        Each failed case of parity, the backends that it names (empty: all), and the families of its requirements.
     """
 
     failed: frozenset[str]
@@ -27,7 +34,7 @@ class Doubts:
     wrong: tuple[tuple[str, frozenset[str], frozenset[str]], ...]
 
     def about(self, case: str, measurement: Measurement) -> str:
-        """Why a figure of ``case`` counts for nothing; empty if nothing speaks against it."""
+        """Why a figure of ``case`` does not count; empty if it does."""
         if case in self.failed:
             return "the case that measured it failed"
         backend = _backend(measurement)
@@ -42,7 +49,7 @@ class Doubts:
 
 
 def doubts_of(record: RunRecord) -> Doubts:
-    """Look through the cases of a run."""
+    """Find the cases of a run that failed, and those of parity."""
     failed = {case.case for case in record.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR)}
     bad = {one.case for one in record.judgements if one.judgement.verdict in (Verdict.FAIL, Verdict.ERROR)} | failed
     known = frozenset(_backend(measurement) for measurement in record.measurements)
@@ -58,9 +65,9 @@ def doubts_of(record: RunRecord) -> Doubts:
 
 
 def _families(case: CaseResult) -> frozenset[str]:
-    """Families of the requirements that a case bears on; those of stages and reports tell nothing of what it ran."""
+    """Families of the requirements that a case carries, itself or in its measurements."""
     carried = {*case.requirements, *(name for measurement in case.measurements for name in measurement.requirements)}
-    return frozenset(name.partition("-")[0] for name in carried) - _NOT_OF_A_ROOM
+    return frozenset(name.partition("-")[0] for name in carried) - _NOT_OF_AN_ENGINE
 
 
 def _is_parity(case: CaseResult) -> bool:
@@ -68,7 +75,7 @@ def _is_parity(case: CaseResult) -> bool:
 
 
 def _backends(case: CaseResult, known: frozenset[str]) -> frozenset[str]:
-    """Backends that a case names, in its figures or in brackets behind its name: ``cuda`` of ``[cuda-stdp_w3]``."""
+    """Backends of a case, by its figures and by the parameters in its id: ``cuda`` of ``[cuda-stdp_w3]``."""
     named = re.split(r"[^a-z]+", case.case.partition("[")[2])
     return frozenset({_backend(one) for one in case.measurements} | known.intersection(named)) - {""}
 

@@ -1,4 +1,4 @@
-"""The mark that a judging leaves in the record: when, by which commit, against which targets."""
+"""A judging as the record keeps it: when, by which commit, with which targets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reports.values.serialise import encode
 
 
 def judging(utc: str, environment: Environment, targets: Sequence[Target] | None = None) -> Judging:
-    """The mark of a judging with ``targets`` (default: those of the checkout) by the code of ``environment``."""
+    """The entry for a judging by the code of ``environment`` with ``targets`` (by default those of the checkout)."""
     return Judging(utc, environment.git_commit, environment.git_dirty, targets_sha256(targets))
 
 
 def targets_sha256(targets: Sequence[Target] | None = None) -> str:
-    """SHA-256 of what the targets say; comments, order of keys and fields left at their default do not count."""
+    """SHA-256 of the targets; comments, the order of keys, and fields at their default do not change it."""
     rows = load_targets() if targets is None else targets
     return sha256_of([_stated(target) for target in rows])
 

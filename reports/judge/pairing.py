@@ -1,4 +1,4 @@
-"""Which figures of two runs are the same measurement: the name, and the conditions that state the work."""
+"""Pairs the figures of runs: two are the same measurement if name and conditions of the work are equal."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from reports.values.measurement import SPAN, Measurement
 from reports.values.record import RunRecord
 
 MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "floor_way", "found", "single_gpu_ms"})
-"""Conditions that name the machine and not the work: figures are paired across them."""
+"""Conditions that describe the machine and not the work; figures are paired whatever they are."""
 
 SHARES = frozenset({"burst.fraction_of_floor"})
-"""Shares that a time has of its floor: they change with the floor, and otherwise say what the time says."""
+"""Fractions of a floor. They are not compared: they change with the floor, and otherwise say what the time says."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -24,7 +24,7 @@ _COUNTED = frozenset({"bytes", "bursts", "neurons", "synapses"})
 
 @dataclass(frozen=True)
 class Figure:
-    """A measurement of a run, the case that took it, and the centre of its samples in its unit."""
+    """A measurement of a run, its case, and the centre of its samples, in its unit."""
 
     case: str
     measurement: Measurement
@@ -32,19 +32,19 @@ class Figure:
 
 
 def figure_key(measurement: Measurement, dropped: frozenset[str] = MACHINE_CONDITIONS) -> Key:
-    """What makes two figures the same measurement."""
+    """Name and conditions of a measurement: equal for figures that are paired."""
     kept = ((name, units.scalar_text(value)) for name, value in measurement.conditions.items() if name not in dropped)
     return measurement.name, tuple(sorted(kept))
 
 
 def samples_of(measurement: Measurement) -> tuple[float, ...]:
-    """The finite samples, or the value alone where none were taken; empty where there is no figure."""
+    """The samples, or the value if there are none; empty if one of them is not finite, or there is no value."""
     samples = measurement.samples or (() if measurement.value is None else (measurement.value,))
     return samples if all(math.isfinite(sample) for sample in samples) else ()
 
 
 def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> dict[Key, Figure]:
-    """Every figure of a run but shares; a second one under the same key is told apart by its number."""
+    """Every figure of a run, without ``SHARES`` and spans; repeated keys get a number as another condition."""
     found: dict[Key, Figure] = {}
     for case in record.cases:
         for measurement in case.measurements:
@@ -61,17 +61,17 @@ def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> 
 
 
 def first_figures(runs: Sequence[Mapping[Key, Figure]]) -> dict[Key, Figure]:
-    """Every figure that some run of a side has, as its first run has it."""
+    """Every figure of a side; of several runs that have it, the first one's."""
     return {key: figure for run in reversed(runs) for key, figure in run.items()}
 
 
 def is_counted(measurement: Measurement) -> bool:
-    """Whether a figure was counted and not sampled: it has no noise."""
+    """Whether a figure is a count, which has no noise: of bytes, bursts, neurons or synapses, without samples."""
     return units.dimension(measurement.unit) in _COUNTED and not measurement.samples
 
 
 def words(conditions: Sequence[tuple[str, str]]) -> str:
-    """Conditions for people."""
+    """Conditions as text."""
     return ", ".join(f"{name} {value}" for name, value in conditions)
 
 

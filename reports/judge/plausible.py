@@ -1,4 +1,4 @@
-"""Figures that are possible and mean something else than they seem to: more speed than there are devices."""
+"""Figures that are possible but misleading: a speed-up that is larger than the number of devices."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _MORE = "More than linear: the base is slow, not the many fast."
 
 
 def more_than_linear(measurement: Measurement) -> str:
-    """A sentence where an efficiency is above 100 %, or a speed-up above its number of devices; else empty.
+    """A sentence if an efficiency is above 100 %, or a speed-up above the number of devices, by more than ``NOISE``.
 
-    By more than ``NOISE``. It is no fault that a verdict knows: caches of several devices hold more.
+    Empty otherwise. It does not change the verdict, since it can be real: several devices have more cache.
     """
     share = _efficiency(measurement)
     return _MORE if share is not None and share > 1.0 + NOISE else ""

@@ -1,4 +1,4 @@
-"""Whether results were right, in one sentence: what the first screen of a report says beside how fast they were."""
+"""Whether results were right, in one sentence for the first screen of the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHECKED = "; stages 6 and 7 take no figure of a result that was not checked fir
 
 
 def rightness(record: RunRecord) -> tuple[Verdict, str]:
-    """PASS, FAIL, ERROR (some could not be judged) or SKIPPED (nothing was compared), and the sentence."""
+    """PASS, FAIL, ERROR (a case could not be judged) or SKIPPED (nothing was compared), and the sentence."""
     cases = record.cases_of(_STAGE)
     verdicts = Counter(case_verdict(case, record.judgements_of(case.case)) for case in cases)
     bad, unjudged, passed = (verdicts[one] for one in (Verdict.FAIL, Verdict.ERROR, Verdict.PASS))

@@ -1,4 +1,4 @@
-"""Figures of a run that say how the machine did, not how the engines did: limits of the card, other people's code."""
+"""The thermometer: figures that depend on the machine and not on our code (limits of the card, other programs)."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _FILE = Path(__file__).parents[1] / "thermometer.toml"
 
 
 class Kind(Enum):
-    """Whose figure it is."""
+    """What a figure of the thermometer measures."""
 
     LIMIT = "limit"
-    """Of the card, its links, its driver."""
+    """A limit of the card, its links or its driver."""
     PEER = "peer"
-    """Of a program of somebody else."""
+    """A program of somebody else."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Which measurements are of a kind: name, which may hold ``*``, and conditions that they must have."""
+    """Measurements of one kind, by name, which may contain ``*``, and by conditions that they must have."""
 
     kind: Kind
     measurement: str
     conditions: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
     def holds(self, measurement: Measurement) -> bool:
-        """Whether the row speaks of ``measurement``."""
+        """Whether the row matches ``measurement``."""
         if not fnmatchcase(measurement.name, self.measurement):
             return False
         given = measurement.conditions
@@ -56,5 +56,5 @@ def thermometer_rows() -> tuple[Row, ...]:
 
 
 def thermometer_kind(measurement: Measurement) -> Kind | None:
-    """Whose figure ``measurement`` is, where it is not ours."""
+    """The kind of ``measurement``; ``None`` if it is one of our own figures."""
     return next((row.kind for row in thermometer_rows() if row.holds(measurement)), None)

@@ -1,4 +1,4 @@
-"""A record small enough to commit: what was measured and decided stays whole, long rows of samples are thinned."""
+"""Thins a record so that it can be committed: values and verdicts stay, long series of samples are shortened."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from reports.values.measurement import CaseResult, Measurement
 from reports.values.record import RunRecord
 
 KEPT_SAMPLES = 60
-"""Samples kept of each measurement: a steady series whole, and of a noisy one enough to compare two runs."""
+"""Most samples kept of a measurement: all of a steady series, and enough of a noisy one to compare two runs."""
 
 KEPT_DIGITS = 5
-"""Significant digits of samples; the values, which are judged, keep all of theirs."""
+"""Significant digits of samples; values, which are judged, keep all digits."""
 
 UNSEALED = "a record without a seal"
-"""What a thinned record says of the whole one, where that had no digests."""
+"""``thinned_from`` of a thinned record whose whole one had no digests."""
 
 _DURATION_DECIMALS = 1
 
@@ -27,8 +27,8 @@ def thin(record: RunRecord) -> RunRecord:
     """``record`` with at most ``KEPT_SAMPLES`` evenly spaced samples per measurement, in the order taken.
 
     Samples are rounded to ``KEPT_DIGITS``; the note of a thinned measurement says how many samples it had. Paths in
-    reasons of cases begin at the checkout. Attachments, which lie elsewhere, are left out. All else stays as it was.
-    It is sealed anew when it is written; ``thinned_from`` holds the seal of ``record``.
+    reasons of cases are made relative to the checkout. Attachments are left out, since their files stay with the run.
+    All else stays as it was. The result is sealed when it is written; ``thinned_from`` holds the seal of ``record``.
     """
     return replace(
         record,

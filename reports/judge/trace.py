@@ -1,4 +1,4 @@
-"""From every requirement to the stage, case and measurement that prove it; what nothing proved stays in sight."""
+"""The matrix of requirements: which cases and measurements prove each one, or why nothing does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Status(Enum):
 
 
 def status_text(status: Status, plan: str) -> str:
-    """The status for people; what the plan leaves out is not proven, and names the plan."""
+    """The status as text; a requirement that the plan leaves out reads *not proven*, with the name of the plan."""
     return f"{Status.NOT_PROVEN.value} ({plan} plan)" if status is Status.LEFT_OUT else status.value
 
 
@@ -39,8 +39,8 @@ def status_text(status: Status, plan: str) -> str:
 class TraceRow:
     """What a run shows about one requirement.
 
-    ``reason`` says why it is anything but proven; ``cases`` are node ids of those that prove it, ``measurements`` their
-    names, both in order.
+    ``reason`` says why it is not proven, or not in full. ``cases`` are the node ids of the cases that prove it,
+    ``measurements`` the names of their measurements, both in order.
     """
 
     requirement: Requirement
@@ -51,7 +51,7 @@ class TraceRow:
 
 
 def trace(record: RunRecord) -> tuple[TraceRow, ...]:
-    """One row per requirement, in the order of the contract, whether or not anything bore on it."""
+    """One row per requirement, in the order of ``requirements.toml``, with or without cases."""
     bearing: dict[str, list[CaseResult]] = {}
     for case in record.cases:
         for name in _carried(case) | set(case.bears_on):
@@ -60,7 +60,7 @@ def trace(record: RunRecord) -> tuple[TraceRow, ...]:
 
 
 def unknown_ids(record: RunRecord) -> tuple[str, ...]:
-    """Ids that cases or measurements carry and the contract does not know: a misprint in a suite."""
+    """Ids that cases or measurements carry although no requirement has them: misprints in a suite."""
     known = {requirement.id for requirement in load_requirements()}
     carried = {name for case in record.cases for name in _carried(case)}
     return tuple(sorted(carried - known))
@@ -79,15 +79,15 @@ def _row(requirement: Requirement, bearing: list[CaseResult], record: RunRecord)
 
 
 def proves(case: CaseResult, requirement: Requirement) -> bool:
-    """Whether a case counts as proof: it claims so, in a stage that is there to prove the requirement.
+    """Whether a case counts as proof: it carries the requirement's id and is in one of the requirement's stages.
 
-    Cases of other stages, those of single modules among them, bear on it: their failure counts, their pass does not.
+    Cases of other stages, such as the unit tests, only bear on it: their failure counts, their pass does not.
     """
     return requirement.id in _carried(case) and case.stage in requirement.stages
 
 
 def _bears(name: str, case: CaseResult, requirements: tuple[str, ...]) -> bool:
-    """A measurement that names no requirement of its own stands for those of its case."""
+    """Whether a measurement bears on a requirement: by its own ids, or by those of its case if it has none."""
     return name in (requirements or case.requirements)
 
 
@@ -115,7 +115,7 @@ def _status(
 
 
 def is_left_out(case: CaseResult) -> bool:
-    """Whether the plan leaves the case out, to be run by a wider one."""
+    """Whether the case was skipped because only a larger plan runs it."""
     return case.outcome is Outcome.SKIPPED and case.reason.startswith(_LEFT_OUT)
 
 
@@ -139,9 +139,9 @@ def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[
 
 
 def reasons(skipped: Sequence[CaseResult], most: int = 3, longest: int | None = None) -> str:
-    """The ``most`` frequent reasons of skipped cases, each once, with how often where there are several.
+    """The ``most`` frequent reasons of skipped cases; if there are several, each with its number of cases.
 
-    Gates that are closed for one cause count as one reason. A reason of more than ``longest`` characters is cut.
+    Gates that are closed for the same cause count as one reason. A reason of more than ``longest`` characters is cut.
     """
     causes: dict[tuple[str, str], Counter[str]] = {}
     for case in skipped:

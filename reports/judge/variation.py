@@ -1,7 +1,7 @@
-"""By how much runs of one machine, or of one class of machines, have been seen to differ (requirement RE-8).
+"""By how much A/A runs of one machine, or of one class of machines, differ (requirement RE-8).
 
-Runs of one clean commit are A/A runs of every figure. Runs of any commit are A/A runs of the machine's own limits and
-of other people's code.
+Runs of one clean commit are A/A runs for every figure. For figures of the thermometer (limits of the machine, other
+people's code) runs of any commit are.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from reports.values.judgement import Interval
 from reports.values.record import RunRecord
 
 _LEAST_FREEDOM = 2
-"""Degrees of freedom from which a figure's own spread counts: three runs of one commit."""
+"""Least degrees of freedom with which a figure's own spread is used: three runs of one commit."""
 
 _LEAST_GAPS = 20
-"""Differences between A/A runs, over all figures, below which nothing is said of figures without runs of their own."""
+"""Least number of differences between A/A runs, over all figures, to judge figures without runs of their own."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """What A/A runs have shown.
+    """How A/A runs vary.
 
     Attributes
     ----------
     whose : str
         ``this machine``, ``machines of this class``, ``machines of the old side's class``.
     runs : int
-        Records that were looked at.
+        Number of records examined.
     spreads : mapping
         Standard deviation of a figure's logarithm from run to run, and its degrees of freedom.
     largest : float or None
-        What 99 % of all differences between two A/A runs stay below, as a logarithm; ``None`` with fewer than
-        ``_LEAST_GAPS`` of them.
+        99 % quantile of all differences between two A/A runs, as a logarithm; ``None`` with fewer than
+        ``_LEAST_GAPS`` differences.
     """
 
     whose: str
@@ -48,7 +48,7 @@ class Variation:
     largest: float | None
 
     def limit(self, key: Key) -> tuple[float, str] | None:
-        """What a difference of one pair of runs has to exceed, as a logarithm, and where that comes from."""
+        """The logarithm that the ratio of one pair of runs has to exceed to count, and the reason as text."""
         spread, freedom = self.spreads.get(key, (0.0, 0))
         if freedom >= _LEAST_FREEDOM:
             bound = student_quantile(1.0 - ERROR, freedom) * math.sqrt(2.0) * spread
@@ -59,14 +59,14 @@ class Variation:
 
 
 def pair_difference(ratio: float, known: tuple[float, str], noise: float, lower: bool) -> Difference:
-    """What one pair of runs says: nothing below ``known``, the limit that A/A runs have shown, and its reason."""
+    """Judge one pair of runs by ``known``: the limit that A/A runs show (:meth:`Variation.limit`), and its reason."""
     bound, reason = known
     interval = Interval(ratio * math.exp(-bound), ratio * math.exp(bound), CONFIDENCE)
     return Difference(change_of(ratio, interval, noise, lower), ratio, interval, reason=reason)
 
 
 def seen_variation(records: Sequence[RunRecord], whose: str) -> Variation:
-    """What ``records``, all of one machine or class, show of the variation from run to run."""
+    """The variation from run to run in ``records``, which are all of one machine or class."""
     read = [figures(record) for record in records]
     groups: dict[str, list[Mapping[Key, Figure]]] = {}
     for record, found in zip(records, read, strict=True):
