@@ -1,4 +1,4 @@
-"""The record of a run whose runner is gone, with its machine perhaps: from what lies in the run's folder."""
+"""Writes the record of a run whose runner, and perhaps whose machine, is gone, from the run's folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from burstproof.errors import InputError
 from hardware.gates import Gate
 from reports.store import load_run, write_run
 from reports.values.record import RunRecord, StageRun
+from stages.assembling import assemble
 from stages.environment import take_environment
 from stages.evidence import join_evidence
 from stages.plan import Stage
 from stages.provenance import read_invocations
 from stages.results import CaseLines, read_lines
 from stages.run_folder import RunFolder
-from stages.runner import assemble
 from stages.sittings import FoundMachine, cut_off_stage, finished_stage, kept_machine
 
 _CLOSED = "is closed"
@@ -24,11 +24,10 @@ _NOT_KEPT = "The hardware was not kept: the machine was gone before the record w
 
 
 def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
-    """Write the record of a run that cannot write its own any more, and return it; nothing runs.
+    """Write the record of a run from its folder, and return it; nothing runs.
 
-    A record of a run that was continued and killed, and one that no longer agrees with its folder, are replaced.
-
-    A stage that had not ended says so, with the cases that had. Hardware and gates are those that the run found at its
+    It replaces a record of an unfinished run, and one that cannot be read or no longer agrees with its folder. A stage
+    that had not ended says so and has the cases that had ended. Hardware and gates are those that the run found at its
     start.
 
     Raises
@@ -70,7 +69,7 @@ def _stage_run(folder: RunFolder, stage: Stage, gates: Mapping[str, Gate]) -> St
 
 
 def _gate(stage: Stage, gates: Mapping[str, Gate], lines: CaseLines) -> tuple[bool, str]:
-    """The gate as the run found it, or what its cases say of it."""
+    """Whether the gate was open, and the reason, as the run found it; if that was not kept, as its cases say."""
     if stage.gate in gates:
         return gates[stage.gate].is_open, gates[stage.gate].reason
     closed = [case.reason for case in lines.cases if f"gate {stage.gate} {_CLOSED}" in case.reason]

@@ -1,7 +1,7 @@
-"""A stage that was cut off goes on in another sitting: cases with a result are kept, and the others run.
+"""Sittings: a stage that was cut off goes on in another start of the runner, which runs the cases without a result.
 
-A sitting is what one start of the runner ran of a stage. The record names the sitting of each case, with commit and
-machine. A stage is of one commit and of one class of machine, else it is refused.
+The record says which sitting ran each case, with commit and machine. All sittings of a stage have to be at one commit
+and on one class of machine; otherwise the runner refuses to go on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGESTS = "digests"
 
 @dataclass(frozen=True)
 class FoundMachine:
-    """What a run finds at its start, and keeps for a record that is written without it, or for another sitting."""
+    """Inventory and gates at the start of a run, kept on disk for later sittings and for a record written elsewhere."""
 
     hardware: Mapping[str, object]
     gates: Mapping[str, Gate] = field(default_factory=dict)
@@ -34,16 +34,16 @@ class FoundMachine:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What earlier sittings of a stage left.
+    """What earlier sittings of a stage have done.
 
     Attributes
     ----------
     cases : frozenset of str
         The cases that have a result.
     duration_s : float
-        Wall time of those sittings whose runner could write it down, in seconds.
+        Wall time of the sittings in seconds, without those that were killed before they could note it.
     contention : mapping
-        The worst of them, as :attr:`~reports.values.record.StageRun.contention`.
+        The worst values of the sittings, as :attr:`~reports.values.record.StageRun.contention`.
     """
 
     cases: frozenset[str] = frozenset()
@@ -51,13 +51,13 @@ class Earlier:
     contention: Mapping[str, float] = field(default_factory=dict)
 
     def added_to(self, run: StageRun) -> StageRun:
-        """The stage with the time and the contention of all sittings."""
+        """``run`` with the time and the contention of all sittings."""
         contention = worst_of(self.contention, run.contention)
         return replace(run, duration_s=self.duration_s + run.duration_s, contention=contention)
 
 
 def kept_machine(path: Path, gates: Set[str] = frozenset()) -> FoundMachine | None:
-    """What a start of the runner found, as it lies at ``path``; ``None`` if it was not kept.
+    """Read what a start of the runner found, from the file ``path``; ``None`` without the file.
 
     Raises
     ------
@@ -75,45 +75,47 @@ def kept_machine(path: Path, gates: Set[str] = frozenset()) -> FoundMachine | No
 
 
 def finished_stage(folder: RunFolder, stage: str) -> StageRun | None:
-    """How a stage ended, or ``None`` if it has not."""
+    """How a stage ended; ``None`` if it has not."""
     return _stage_run(folder.files(stage).done)
 
 
 def cut_off_stage(folder: RunFolder, stage: str) -> StageRun | None:
-    """How far a stage came whose runner cut it off, or ``None`` if none did."""
+    """How far a stage came that was cut off; ``None`` if it was not."""
     return _stage_run(folder.files(stage).cut_off)
 
 
 def note_end(files: StageFiles, run: StageRun, *, cut_off: bool) -> None:
-    """Keep how a stage ended, or how far it came, with the digest of its results; at its end of the collection, too."""
-    sealed = (files.results,) if cut_off else (files.results, files.collected)
-    digests = {path.name: _sha256(path) for path in sealed}
+    """Write down how a stage ended, or how far it came, with the digests of its evidence.
+
+    The collection of a stage that was cut off is not among that: the next sitting collects anew.
+    """
+    evidence = (files.results,) if cut_off else (files.results, files.collected)
+    digests = {path.name: _sha256(path) for path in evidence}
     write_sealed(files.cut_off if cut_off else files.done, {**encode(run), _DIGESTS: digests})
 
 
 def changed_since(end: Path) -> str:
-    """Which files are not those that the stage left at its ``end``, or when it was cut off; empty: all are."""
-    digests = read_sealed(end).get(_DIGESTS) if end.is_file() else None
-    told = digests if isinstance(digests, dict) else {}
-    changed = [name for name, digest in told.items() if _sha256(end.parent / name) != digest]
+    """Which files changed since :func:`note_end` wrote the file ``end``, in words; empty if none did."""
+    noted = read_sealed(end).get(_DIGESTS) if end.is_file() else None
+    digests = noted if isinstance(noted, dict) else {}
+    changed = [name for name, digest in digests.items() if _sha256(end.parent / name) != digest]
     return f"{' and '.join(changed)} changed after the stage ended or was cut off" if changed else ""
 
 
 def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machine: FoundMachine, gate: str) -> None:
-    """Check that a stage that was cut off may go on here, if it was.
+    """Refuse to go on with a stage that was cut off if its cases would then be of two commits or two machines.
 
     Raises
     ------
     InputError
-        Its cases with a result are of another commit, of another class of machine, or ran with its gate as it is not
-        here.
+        Cases with a result were run at another commit, on another class of machine, or with the gate in another state.
     """
     files = folder.files(stage)
     earlier = sittings(files)
     if not earlier or not _kept(files):
         return
-    commit = earlier[-1].environment.git_commit
     cure = f"or delete {files.folder} to run the stage anew."
+    commit = earlier[-1].environment.git_commit
     if commit != environment.git_commit:
         raise InputError(
             f"{stage} was cut off at another commit; its cases cannot be of two",
@@ -138,17 +140,18 @@ def refuse_to_mix(folder: RunFolder, stage: str, environment: Environment, machi
 
 
 def go_on(files: StageFiles) -> Earlier:
-    """Make the stage's folder ready for a sitting, and return what is kept; results with a damaged line are not.
+    """Prepare the folder of a stage for another sitting, and return what earlier ones have done.
 
-    Cases that a sitting had begun when it was cut off run again. Those in which a process died do not: they are errors.
+    Damaged results are dropped. Cases that were under way when a sitting was cut off run again; cases in which a
+    process died (``files.begun``) do not, and count as errors.
 
     Raises
     ------
     InputError
-        The results are not those that the sitting left.
+        The results were changed after the last sitting.
     """
-    for left in files.folder.glob(f"{SCRATCH}*"):
-        shutil.rmtree(left)
+    for scratch in files.folder.glob(f"{SCRATCH}*"):
+        shutil.rmtree(scratch)
     kept = _kept(files)
     if not kept:
         _clear(files)
@@ -157,7 +160,8 @@ def go_on(files: StageFiles) -> Earlier:
     begun = set(files.begun.read_text(encoding="utf-8").splitlines()) if files.begun.is_file() else set()
     before = _stage_run(files.cut_off)
     found = sittings(files)
-    if len(found) < len(files.of_all_sittings(files.environment)):
+    ran_nothing = len(found) < len(files.of_all_sittings(files.environment))
+    if ran_nothing:
         files.environment.unlink()
     elif files.environment.is_file():
         write_sealed(files.environment, encode(found[-1]))
@@ -170,18 +174,23 @@ def go_on(files: StageFiles) -> Earlier:
 
 
 def sittings(files: StageFiles) -> tuple[Invocation, ...]:
-    """Every invocation that ran cases of a stage, in order, each with its cases where there are several."""
+    """Every invocation that ran cases of a stage, in order, with its cases.
+
+    The last invocation has not noted its cases yet: they are those of the results that no earlier one ran. If there are
+    none although earlier ones ran some, it is left out.
+    """
     paths = files.of_all_sittings(files.environment)
     found = [decode(Invocation, read_sealed(path), str(path)) for path in paths]
     if not found or paths[-1] != files.environment:
         return tuple(found)
-    earlier = {case for one in found[:-1] for case in one.cases}
-    own = tuple(case.case for case in read_lines(files.results).cases if case.case not in earlier)
-    last = replace(found[-1], cases=own)
-    return (*found[:-1], *([last] if own or not earlier else []))
+    *earlier, last = found
+    done = {case for one in earlier for case in one.cases}
+    own = tuple(case.case for case in read_lines(files.results).cases if case.case not in done)
+    return (*earlier, replace(last, cases=own)) if own or not done else tuple(earlier)
 
 
 def _kept(files: StageFiles) -> frozenset[str]:
+    """Cases of a stage that have a result; none if the results are damaged."""
     lines = read_lines(files.results)
     changed = changed_since(files.cut_off)
     if changed:
@@ -202,7 +211,7 @@ def _sha256(path: Path) -> str:
 
 
 def _clear(files: StageFiles) -> None:
-    """Make the stage's folder, without what an interrupted attempt left."""
+    """Make the stage's folder, or empty it."""
     files.folder.mkdir(parents=True, exist_ok=True)
     for path in files.folder.iterdir():
         path.unlink()

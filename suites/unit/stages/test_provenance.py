@@ -380,7 +380,7 @@ def test_judging_again_leaves_a_mark_and_moves_no_time(checkout: Path, monkeypat
         (first.environment.git_commit, False, targets_sha256())
     ]
     (checkout / "part1" / "later").touch()
-    monkeypatch.setattr("stages.runner.utc_now", lambda: "2050-01-01T00:00:00Z")
+    monkeypatch.setattr("stages.assembling.utc_now", lambda: "2050-01-01T00:00:00Z")
     monkeypatch.setattr("stages.runner.take_inventory", lambda: pytest.fail("a judging of an old run on a new machine"))
     main(["run", "--resume", str(folder)], checkout, PLAN)
     second = load_run(folder)

@@ -15,11 +15,11 @@ from reports.values.provenance import stages_of
 from reports.values.record import Invocation, RunRecord
 from reports.values.serialise import encode
 from stages import pytest_command
+from stages.assembling import stage_cases
 from stages.command import TO_BE_CONTINUED, main
 from stages.provenance import note_invocation, read_invocations
 from stages.results import ResultLines, read_lines, reopen
 from stages.run_folder import RunFolder, write_sealed
-from stages.runner import stage_cases
 from stages.sittings import Earlier, FoundMachine, go_on, note_end, refuse_to_mix
 from suites.support.sample_record import sample_record
 from suites.support.small_plan import GOOD, MARK, Checkout, run
