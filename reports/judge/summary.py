@@ -1,4 +1,4 @@
-"""What a run comes to in one line, and the counts behind it: the first line of console and report."""
+"""Sums a run up in one line, the first of console and report, with the counts behind it."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class Summary:
     ----------
     verdict : Verdict
     cases : dict
-        Cases by verdict, those that were skipped or left out among them.
+        Number of cases by verdict, with those that were skipped or left out.
     requirements : dict
-        Requirements by status; they add up to all that there are.
+        Number of requirements by status; the sum is that of all requirements.
     left_out : int
-        Cases of the skipped that the plan leaves out.
+        Skipped cases that the plan leaves out.
     missed : tuple of Decided
-        Targets that were missed, those of the notes among them.
+        Targets that were missed, also those of the notes.
     by_figures : int
-        Cases that failed by their figures alone: what they checked was right.
+        Cases that failed only because a figure missed its target: what they checked was right.
     broken : int
-        Cases that failed by themselves, not by a figure.
+        Cases whose own checks failed.
     absent : int
         Figures that are missing or not finite.
     skipped : int
         Cases that were skipped for another reason than the plan.
     why_skipped : str
-        The most frequent of these reasons.
+        The most frequent reasons of those.
     problems : tuple of str
         What kept stages from finishing.
     """
@@ -80,7 +80,7 @@ class Summary:
 
 
 def summarise(record: RunRecord, rows: Iterable[TraceRow] | None = None) -> Summary:
-    """Count a run; ``rows`` saves tracing twice."""
+    """Count a run; ``rows`` is its matrix of requirements, computed here if it is not given."""
     record = settled(record)
     verdicts = [(case, case_verdict(case, record.judgements_of(case.case))) for case in record.cases]
     skipped = [case for case, verdict in verdicts if verdict is Verdict.SKIPPED]
@@ -113,9 +113,9 @@ def _problems(record: RunRecord) -> Iterable[str]:
 
 
 def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped: bool = True) -> str:
-    """The verdict, what is wrong, and what was not proven or skipped, in one line without markup.
+    """Verdict, what is wrong, and what was not proven or skipped, in one line of plain text.
 
-    ``why_skipped`` is ``False`` where the reasons are listed in another place.
+    ``why_skipped=False`` leaves out the reasons of skipped cases.
     """
     known = summary or summarise(record)
     parts = [*_narrowed(record), *_found(known), *in_doubt(record), *known.problems, _requirements(known, record.plan)]
@@ -128,7 +128,7 @@ def first_line(record: RunRecord, summary: Summary | None = None, *, why_skipped
 
 
 def _narrowed(record: RunRecord) -> list[str]:
-    """What something other than the plan left out, said before everything else."""
+    """Cases that something other than the plan left out."""
     gone = [case for stage in record.stages for case in stage.deselected]
     collected = sum(stage.collected for stage in record.stages)
     named = units.first_of(gone, 1)
@@ -136,7 +136,7 @@ def _narrowed(record: RunRecord) -> list[str]:
 
 
 def _found(summary: Summary) -> Iterable[str]:
-    """Targets missed and figures missing; then cases, in counts that add up to those that ran."""
+    """Targets missed and figures missing; then counts of cases, which add up to those that ran."""
     if not summary.ran:
         yield "nothing ran"
         return
@@ -161,21 +161,21 @@ def _found(summary: Summary) -> Iterable[str]:
 
 
 def _by(shares: Sequence[str]) -> str:
-    """By how much targets were missed: each of a few, else the worst."""
+    """By how much targets were missed: up to ``_SHOWN`` shares, or the worst of more."""
     if len(shares) <= _SHOWN:
         return f", by {units.listed(shares)}" if shares else ""
     return f", the worst by {max(shares, key=size)}"
 
 
 def _requirements(summary: Summary, plan: str) -> str:
-    """Every requirement in one of the counts."""
+    """Requirements by status; each is in one of the counts."""
     found = summary.requirements
     counts = [f"{found[status]} {status_text(status, plan)}" for status in Status if status in found]
     return f"of {sum(found.values())} requirements {', '.join(counts)}"
 
 
 def remarks(record: RunRecord) -> tuple[str, ...]:
-    """What a reader has to know of how the run came about before trusting its figures: one sentence each."""
+    """What a reader has to know about a run before trusting its figures, a sentence each."""
     return tuple(_remarks(record))
 
 

@@ -29,7 +29,7 @@ DEFAULTS: Mapping[str, Scalar] = {"gpus": 1, "connectivity": "uniform", "kind": 
 
 
 class Status(Enum):
-    """How the figure came about: estimated by its notes, measured by them, or our own goal."""
+    """Where the limit comes from: an estimate of the notes, a measurement of the notes, or a goal."""
 
     ESTIMATE = "estimate"
     MEASURED = "measured"
@@ -37,7 +37,7 @@ class Status(Enum):
 
 
 class Comparison(Enum):
-    """How a value is held against the limit."""
+    """How a value is compared with the limit."""
 
     BELOW = "<"
     AT_MOST = "<="
@@ -59,10 +59,7 @@ Condition = str | int | float | bool | Span | tuple[str, ...]
 
 @dataclass(frozen=True)
 class Other:
-    """What another program reached at the same work; ``value`` is ``None`` where it cannot do it.
-
-    ``source`` says where the figure comes from.
-    """
+    """What another program reached with the same work, and the source; ``value`` is ``None`` if it cannot do it."""
 
     name: str
     source: str
@@ -71,19 +68,19 @@ class Other:
 
 @dataclass(frozen=True)
 class Target:
-    """A limit, what it holds for, and who says so.
+    """A limit for measurements, with its conditions and its source.
 
     Attributes
     ----------
     id : str
         Unique and permanent.
     measurement : str
-        Name of the measurements it judges; may hold ``*``.
+        Name of the measurements that it judges; may contain ``*``.
     metric : str
-        What is limited, in words.
+        Description of what is limited.
     comparison : Comparison
     low, high : float
-        Bounds in ``unit``; infinite on the side that has none.
+        Bounds in ``unit``; infinite on the side without one.
     unit : str
     marginal : float
         Width of the MARGINAL band as a fraction of the limit, on its good side; 0 for none.
@@ -92,9 +89,9 @@ class Target:
     near_floor : float
         A figure that misses the limit is MARGINAL within this factor of its floor, 1 or more; 0 for none.
     stated : str
-        The figure as its source words it (``5-10x``), where that says more than the limit.
+        The words of the source (``5-10x``), if they say more than the limit.
     scope : str
-        What the figure covers; for people (the scope that must match is among ``conditions``).
+        What the figure covers, in words; the scope that must match is in ``conditions``.
     source : str
         Design notes ``A`` ... ``F``, ``goal`` for those of this project, ``own`` for a user's.
     status : Status
@@ -103,13 +100,13 @@ class Target:
     note : str
         Assumptions made in turning the source's words into conditions.
     not_judged : str
-        Why no measurement is held against it (the source names no hardware); empty where one is.
+        Why it judges no measurement (its source names no hardware); empty if it does.
     conditions : mapping
-        Name to value, glob pattern, list of patterns, or :class:`Span`.
+        By name a value, a glob pattern, a list of patterns, or a :class:`Span`.
     others : tuple of Other
-        What others reached, in ``unit``, the best first.
+        What other programs reached, in ``unit``, the best first.
     replaces : str
-        Id of the goal in whose place this one is shown.
+        Id of the earlier goal that this one replaces.
     """
 
     id: str
@@ -135,7 +132,7 @@ class Target:
 
     @property
     def limit_text(self) -> str:
-        """The limit for people: ``≤ 0.6 ms``, ``2 to 5 ms``."""
+        """The limit as text: ``≤ 0.6 ms``, ``2 to 5 ms``."""
         if self.comparison is Comparison.RANGE:
             return f"{units.shown(self.low)} to {units.shown(self.high, self.unit)}"
         limit = self.high if math.isfinite(self.high) else self.low
@@ -143,17 +140,17 @@ class Target:
 
     @property
     def words(self) -> str:
-        """The metric without what every burst and every H200 shares."""
+        """The metric without ``burst,`` and ``H200``, which most have in common."""
         return self.metric.removeprefix("burst, ").removesuffix(", H200")
 
     @property
     def is_goal(self) -> bool:
-        """Whether it stands in the table of goals: what this project or the user aims at."""
+        """Whether it is in the table of goals: a goal of this project or a target of the user."""
         return self.source in _SOURCE_WORDS
 
     @property
     def source_text(self) -> str:
-        """Who says so: ``goal``, ``own target``, ``notes A``."""
+        """The source as text: ``goal``, ``own target``, ``notes A``."""
         return _SOURCE_WORDS.get(self.source, f"notes {self.source}")
 
 
@@ -239,18 +236,18 @@ def _check_dimensions(targets: Sequence[Target], where: str) -> None:
 
 
 def match(measurement: Measurement, targets: Sequence[Target] | None = None) -> tuple[Target, ...]:
-    """Every target that judges ``measurement``; contradicting notes each stand on their own."""
+    """Every target that judges ``measurement``; statements that contradict each other are separate targets."""
     every = load_targets() if targets is None else targets
     return tuple(target for target in every if mismatch(measurement, target) == "")
 
 
 def later_goals(targets: Iterable[Target]) -> dict[str, Target]:
-    """By the id of each goal that was replaced the one in force."""
+    """Maps the id of each replaced goal to the goal that replaced it."""
     return {target.replaces: target for target in targets if target.replaces}
 
 
 def mismatch(measurement: Measurement, target: Target) -> str:
-    """Why ``target`` does not judge ``measurement``, in words; empty if it does."""
+    """Why ``target`` does not judge ``measurement``; empty if it does."""
     if not fnmatchcase(measurement.name, target.measurement):
         return f"judges {target.measurement}, not {measurement.name}"
     if target.not_judged:
@@ -265,7 +262,7 @@ def mismatch(measurement: Measurement, target: Target) -> str:
 
 
 def describe(condition: Condition) -> str:
-    """A condition for people."""
+    """A condition as text."""
     if isinstance(condition, tuple):
         return " or ".join(condition)
     if not isinstance(condition, Span):
@@ -278,7 +275,7 @@ def describe(condition: Condition) -> str:
 
 
 def meets(found: Scalar, wanted: Condition) -> bool:
-    """Whether the condition ``found`` of a measurement is what a target wants."""
+    """Whether the value ``found`` in a measurement meets the condition ``wanted`` of a target."""
     if isinstance(wanted, Span):
         numeric = isinstance(found, int | float) and not isinstance(found, bool)
         return numeric and wanted.min <= float(found) <= wanted.max
@@ -304,7 +301,7 @@ def _target(row: object, where: str) -> Target:
 
 
 def _bounded(row: Mapping[str, object], where: str) -> dict[str, object]:
-    """The row with the bounds ``low`` and ``high`` in place of its limit."""
+    """The row with ``limit`` replaced by the bounds ``low`` and ``high``."""
     for key in row:
         if key not in _KEYS:
             raise ConfigError("unknown key", where=where, got=key, allowed=", ".join(_KEYS))
@@ -323,7 +320,7 @@ def _bounded(row: Mapping[str, object], where: str) -> dict[str, object]:
 
 
 def _check(target: Target, where: str) -> None:
-    """What types do not say."""
+    """Check what the types do not: values that must not be empty, bounds, units, ranges."""
     for key in ("id", "measurement", "metric", "date"):
         if not getattr(target, key):
             raise ConfigError(f"{key} must not be empty", where=f"{where}.{key}", got=getattr(target, key))

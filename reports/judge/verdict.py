@@ -1,4 +1,4 @@
-"""The one place where verdicts are decided: measurement against target, and what cases, stages and runs add up to."""
+"""Decides all verdicts: of a measurement against its target, and from these of cases, stages and runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FLOOR_CONDITION = "floor"
 """Condition under which a measurement states, in its own unit, what the hardware cannot beat."""
 
 FITTED_COSTS = "burst.cost_"
-"""How names of times begin that are terms of a fit: they may come out at 0 or below, as no time that passed can."""
+"""Prefix of the names of fitted times, which may come out at 0 or below, as no measured time can."""
 
 FLOOR_NOISE = 0.01
-"""What a floor may be off by: it is measured, too. A figure that is better by no more has reached it."""
+"""Relative error of a floor, which is measured, too: a figure that is better by no more has reached the floor."""
 
 WORST_FIRST = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS, Verdict.MARGINAL, Verdict.PASS, Verdict.SKIPPED)
-"""FAIL outranks the rest (RE-2); what could not be judged outranks what was judged good."""
+"""FAIL outranks all others (RE-2); what could not be judged outranks what was judged to be good."""
 
 OUTCOME_VERDICTS = {
     Outcome.PASSED: Verdict.PASS,
@@ -34,11 +34,11 @@ OUTCOME_VERDICTS = {
     Outcome.SKIPPED: Verdict.SKIPPED,
     Outcome.ERROR: Verdict.ERROR,
 }
-"""What the outcome of a case is as a verdict; its figures may make that worse."""
+"""The verdict on a case by its outcome alone; its figures may make it worse."""
 
 
 class _Side(Enum):
-    """Where a figure lies against the bounds of a target."""
+    """Where a figure lies relative to the bounds of a target."""
 
     UNDER = auto()
     GOOD = auto()
@@ -46,31 +46,37 @@ class _Side(Enum):
 
 
 def judge(measurement: Measurement, target: Target | None) -> Judgement:
-    """Hold a measurement against a target.
+    """Judge a measurement by a target.
 
     Parameters
     ----------
     measurement : Measurement
-        Its samples, where it has two or more, give the confidence interval of the median.
+        Two or more samples give a confidence interval of the median.
     target : Target or None
-        ``None`` judges only that there is a figure and that it is possible.
+        ``None`` judges only whether there is a figure and whether it is possible.
 
     Returns
     -------
     Judgement
-        FAIL for a missing, NaN or infinite value or sample and for a figure beyond the limit; ERROR for a unit that
-        cannot be compared, for a floor that is not above 0, for a time that is not above 0 and for a figure better
-        than its floor, where unit or target say which way is better, by more than ``FLOOR_NOISE``; AMBIGUOUS where the
-        interval straddles the limit;
-        MARGINAL inside the target's band, on the good side of the limit, and beyond the limit where the figure is
-        within the target's ``near_floor`` of its floor; else PASS.
+        FAIL
+            The value or a sample is missing, NaN or infinite, or the figure is beyond the limit.
+        ERROR
+            The unit cannot be compared; a floor or a time is not above 0; or the figure is better than its floor by
+            more than ``FLOOR_NOISE``, if unit or target say which way is better.
+        AMBIGUOUS
+            The interval straddles the limit.
+        MARGINAL
+            The figure meets the limit, inside the target's band; or it misses the limit, but is within the target's
+            ``near_floor`` of its floor.
+        PASS
+            Otherwise.
     """
     judgement, floor = _judge(measurement, target)
     return replace(judgement, limits=_limits(target, floor) if target else None)
 
 
 def _judge(measurement: Measurement, target: Target | None) -> tuple[Judgement, float | None]:
-    """The judgement, and the floor that it took into account."""
+    """The judgement without its limits, and the floor that was taken into account."""
     figure = _figure(measurement)
     if isinstance(figure, Judgement):
         return figure, None
@@ -97,8 +103,8 @@ def _limits(target: Target, floor: float | None) -> Limits:
 def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = None) -> tuple[JudgedMeasurement, ...]:
     """Judge every measurement of ``cases`` against every target that matches it.
 
-    A measurement without a target is listed only if it is missing, not finite or impossible. A ratio of a case with an
-    impossible figure is an ERROR.
+    A measurement without a target is judged, too, but listed only if it does not pass. Ratios of a case with an
+    impossible figure are an ERROR (:func:`~reports.judge.bases.without_base`).
     """
     judged: list[JudgedMeasurement] = []
     for case in cases:
@@ -115,12 +121,12 @@ def judge_cases(cases: Iterable[CaseResult], targets: Sequence[Target] | None = 
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Combine verdicts: the first of ``WORST_FIRST`` that occurs; SKIPPED for none."""
+    """The worst of several verdicts; SKIPPED if there are none."""
     return min(verdicts, key=WORST_FIRST.index, default=Verdict.SKIPPED)
 
 
 def case_verdict(case: CaseResult, judgements: Iterable[JudgedMeasurement]) -> Verdict:
-    """Verdict of a case: its outcome, its judgements, and a FAIL for each figure it promised and did not give."""
+    """Verdict of a case: the worst of its outcome, its judgements, and FAIL for each figure without a value."""
     own = [judged.judgement.verdict for judged in judgements if judged.case == case.case]
     missing = [Verdict.FAIL for measurement in case.measurements if isinstance(_figure(measurement), Judgement)]
     return worst([OUTCOME_VERDICTS[case.outcome], *own, *missing])
@@ -147,19 +153,19 @@ def run_verdict(record: RunRecord) -> Verdict:
 
 
 def exit_code(record: RunRecord, asked_by_name: Sequence[str] | None = None) -> ExitCode:
-    """Exit code of a run as requirement RE-2 fixes it.
+    """Exit code of a run (requirement RE-2).
 
     Parameters
     ----------
     record : RunRecord
     asked_by_name : sequence of str, optional
-        Stages named on the command line; by default what the record says was asked.
+        Stages named on the command line; by default those that the record names.
 
     Returns
     -------
     ExitCode
-        FAIL before UNDECIDED (ERROR, AMBIGUOUS) before USAGE (a stage that the plan does not have) before
-        INVALID_ENVIRONMENT (a named stage whose gate is closed, or nothing ran) before PASS.
+        The first that applies: FAIL, UNDECIDED (ERROR or AMBIGUOUS), USAGE (a named stage is not in the plan),
+        INVALID_ENVIRONMENT (the gate of a named stage is closed, or nothing ran), PASS.
     """
     verdict = run_verdict(record)
     if verdict is Verdict.FAIL:
@@ -176,12 +182,12 @@ def exit_code(record: RunRecord, asked_by_name: Sequence[str] | None = None) -> 
 
 
 def summary_of(record: RunRecord) -> dict[str, str | int]:
-    """What a record says of itself for programs that read no further: verdict and exit code of the run."""
+    """Verdict and exit code of a run, which a record states first, for programs."""
     return {"verdict": run_verdict(record).value, "exit_code": int(exit_code(record))}
 
 
 def _figure(measurement: Measurement) -> float | Judgement:
-    """The finite value of a measurement, or the FAIL that its absence is."""
+    """The finite value of a measurement, or a FAIL if it or one of the samples is not finite."""
     value, unit = measurement.value, measurement.unit
     if value is None:
         return _fail(ReasonCode.VALUE_MISSING, f"{measurement.name} has no value", unit)
@@ -201,7 +207,7 @@ def _fail(reason: ReasonCode, text: str, unit: str) -> Judgement:
 
 
 def _wrong_floor(measurement: Measurement, unit: str) -> str:
-    """What is wrong with the floor that a measurement states, in words; empty if nothing is, or if it states none."""
+    """What is wrong with the floor that a measurement states; empty if it is right, or if there is none."""
     if FLOOR_CONDITION not in measurement.conditions:
         return ""
     floor = measurement.number(FLOOR_CONDITION)
@@ -212,22 +218,22 @@ def _wrong_floor(measurement: Measurement, unit: str) -> str:
 
 
 def _impossible(measurement: Measurement, target: Target | None) -> tuple[Verdict, ReasonCode, str] | None:
-    """What is decided of a time or an energy that cannot be; ``None`` of all others.
+    """The ERROR of a time or an energy that is not above 0; ``None`` for all other figures.
 
-    Energy is read from a counter that may not have moved yet. No fitted cost is impossible where it has no target.
+    An energy of 0 is possible, since the counter may not have moved yet. So is any fitted cost that has no target.
     """
     value, unit = measurement.figure, measurement.unit
     if value is None or value > 0.0 or not units.lower_is_better(unit):
         return None
-    if (value == 0.0 and units.dimension(unit) != "time") or (
-        target is None and measurement.name.startswith(FITTED_COSTS)
-    ):
+    if value == 0.0 and units.dimension(unit) != "time":
+        return None
+    if target is None and measurement.name.startswith(FITTED_COSTS):
         return None
     return Verdict.ERROR, ReasonCode.FASTER_THAN_FLOOR, f"{units.shown(value, unit)} is not above 0: measured wrongly"
 
 
 def _floor(measurement: Measurement, target: Target | None) -> float | None:
-    """The tightest floor that target and measurement declare, in the target's unit, where one way is the better."""
+    """The tightest floor of target and measurement, in the target's unit; ``None`` without floor or direction."""
     unit = target.unit if target else measurement.unit
     if target is None and units.lower_is_better(unit) is None:
         return None
@@ -241,9 +247,9 @@ def _floor(measurement: Measurement, target: Target | None) -> float | None:
 
 
 def higher_is_better(unit: str, target: Target | None) -> bool:
-    """Whether more is better, so that a floor is the greatest figure.
+    """Whether more is better, so that the floor is the greatest possible figure.
 
-    It is of rates, and of shares and ratios whose target is a lower limit alone.
+    True for rates, and for shares and ratios whose target has a lower limit only.
     """
     lower = units.lower_is_better(unit)
     if lower is None and target is not None:
@@ -284,14 +290,15 @@ def _decide(
 
 
 def _is_beyond(value: float, floor: float, *, higher: bool) -> bool:
-    """Whether no hardware can be that good; ``higher`` says whether more is better."""
+    """Whether a figure is better than any hardware can be; ``higher`` says whether more is better."""
     return value > floor * (1.0 + FLOOR_NOISE) if higher else value < floor * (1.0 - FLOOR_NOISE)
 
 
 def _is_near(value: float, floor: float, target: Target) -> bool:
-    """Whether the figure is within the target's factor of its floor, so that hardly anything is left to gain."""
-    factor = value / floor if not higher_is_better(target.unit, target) else floor / value if value > 0 else math.inf
-    return factor <= target.near_floor
+    """Whether the figure is within the target's ``near_floor`` of its floor, so that little is left to gain."""
+    if not higher_is_better(target.unit, target):
+        return value / floor <= target.near_floor
+    return (floor / value if value > 0 else math.inf) <= target.near_floor
 
 
 def _side(value: float, target: Target) -> _Side:
@@ -303,7 +310,7 @@ def _side(value: float, target: Target) -> _Side:
 
 
 def _in_band(value: float, target: Target) -> bool:
-    """Whether a good value lies within ``marginal`` of a bound; written so that infinite bounds drop out."""
+    """Whether a good value lies within ``marginal`` of a finite bound."""
     near_high = math.isfinite(target.high) and value > target.high - target.marginal * abs(target.high)
     near_low = math.isfinite(target.low) and value < target.low + target.marginal * abs(target.low)
     return near_high or near_low
@@ -315,9 +322,9 @@ def _by(value: float, target: Target) -> str:
 
 
 def missed_by(value: float, low: float, high: float) -> str:
-    """How far ``value`` misses its bound: a percentage of the bound below a factor of two, else the factor.
+    """By how much ``value`` misses its bound: a percentage of the bound, or the factor from two on.
 
-    ``29.3 %`` for 1.344 against at least 1.9; empty if either is not positive.
+    ``29.3 %`` for 1.344 against at least 1.9; empty if value or bound is not positive.
     """
     bound = high if value >= high else low
     if bound <= 0.0 or value <= 0.0:
