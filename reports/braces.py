@@ -1,4 +1,4 @@
-"""Long lists of texts that are made of the same parts, in short: braces as a shell reads them."""
+"""Shortens lists of texts that share parts, in the brace notation of shells: ``a-{1 | 2}`` for ``a-1`` and ``a-2``."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from collections.abc import Iterable, Sequence
 
 
 def braced(texts: Iterable[str], separator: str) -> tuple[str, ...]:
-    """The texts, as few as follow from their first parts and their last: ``a-{1 | 2}`` stands for ``a-1`` and ``a-2``.
+    """Join texts that differ in their last part, then those that differ in what precedes it: ``{a | b}-{1 | 2}``.
 
     Parameters
     ----------
     texts : iterable of str
     separator : str
-        What the last part stands behind. First parts of which each has the same last parts stand in braces, too:
-        ``{a | b}-{1 | 2}``.
+        Precedes the last part.
 
     Returns
     -------
     tuple of str
-        Which stand for all of the texts and for no other.
+        They stand for all of ``texts`` and for no other text.
     """
-    ends: dict[tuple[str, str], list[str]] = {}
+    last_parts: dict[tuple[str, str], list[str]] = {}
     for text in texts:
-        start, found, last = text.rpartition(separator)
-        ends.setdefault((start, found), []).append(last)
-    starts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (start, found), lasts in ends.items():
-        starts.setdefault((found, tuple(sorted(lasts))), []).append(start)
-    return tuple(_one_of(firsts) + found + _one_of(lasts) for (found, lasts), firsts in starts.items())
+        first, found, last = text.rpartition(separator)
+        last_parts.setdefault((first, found), []).append(last)
+    first_parts: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (first, found), lasts in last_parts.items():
+        first_parts.setdefault((found, tuple(sorted(lasts))), []).append(first)
+    return tuple(_one_of(firsts) + found + _one_of(lasts) for (found, lasts), firsts in first_parts.items())
 
 
 def _one_of(parts: Sequence[str]) -> str:

@@ -40,19 +40,19 @@ from reports.values.machine import machine_of
 from reports.values.record import BASELINE_NAME, RECORD_NAME, REPORT_NAME
 
 _OF_SIDES = ("base", "new", "noise", "history", "any_machine", "strict", "markdown")
-"""Options of ``compare`` that only two sides have."""
+"""Options of ``compare`` that need two sides, so that ``--across`` refuses them."""
 
 _PAGES = (".html", ".md")
-"""How files end that may be written again among the evidence of a run."""
+"""Extensions of files in the folder of a run that may be overwritten."""
 
 _OF_RUNS = ("plan.json", RECORD_NAME, BASELINE_NAME)
-"""Files that make a folder that of a run."""
+"""Files by which the folder of a run is recognised."""
 
 _NOISY = 30
-"""Of the figures of a simulated page, in its second form."""
+"""Number of noisy figures on the second simulated page."""
 
 _TRIES_A_PAGE = 10
-"""A page has hundreds of comparisons: so many fewer of them are simulated."""
+"""Comparisons for each simulated page, which has hundreds of figures."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -109,7 +109,7 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _comparisons(options: argparse.Namespace) -> list[Comparison]:
-    """One comparison of two sides, or of each further run with the first."""
+    """One comparison of the two sides, or a comparison of each further run with the first."""
     if bool(options.base) is not bool(options.new) or bool(options.runs) is bool(options.base):
         raise InputError("give two runs or more, or --base RUN... and --new RUN...", got=[str(r) for r in options.runs])
     if options.runs and len(options.runs) < 2:
@@ -134,7 +134,7 @@ def _comparisons(options: argparse.Namespace) -> list[Comparison]:
 
 
 def _refuse_repeated(side: Sequence[Path]) -> None:
-    """Refuse one run given as several: it would pass for that many, and runs of one side are what confirms."""
+    """Refuse a run that is given twice: it would count as two runs, and several runs confirm a change."""
     seen: dict[str, Path] = {}
     for path in side:
         name = load_run(path).seal or str(path.resolve())
@@ -188,7 +188,7 @@ def _admit(options: argparse.Namespace) -> int:
 
 
 def _check_outputs(out: Path | None, markdown: Path | None) -> None:
-    """Refuse both files before the first of them is written, and one file given as both."""
+    """Refuse evidence, before anything is written, and one file given for both options."""
     for path, option in ((out, "--out"), (markdown, "--markdown")):
         if path:
             _refuse_evidence(path, option)
@@ -198,7 +198,7 @@ def _check_outputs(out: Path | None, markdown: Path | None) -> None:
 
 
 def _refuse_evidence(path: Path, option: str = "--out") -> None:
-    """Refuse a record, and any file of a run's folder but a page; a link is followed."""
+    """Refuse to overwrite a record, or any other file in a run's folder that is no page; links are followed."""
     names = [Path(os.path.abspath(path)), Path(os.path.realpath(path))]
     if any(name.name in (RECORD_NAME, BASELINE_NAME) for name in names):
         raise InputError("a record is written by its run alone", where=option, got=str(path), cure="Name another file.")

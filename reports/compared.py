@@ -1,4 +1,4 @@
-"""A comparison in words: one sentence, lines for a terminal, Markdown for a pull request."""
+"""Comparisons as text: one sentence, lines for a terminal, Markdown for a pull request."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from reports.judge.findings import Finding
 from reports.judge.history import History
 from reports.judge.thermometer import Kind
 from reports.values import units
+from reports.values.grouped import grouped
 
 MARKDOWN_LINES = 30
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _THERMOMETER = {Kind.LIMIT: "limits of the machine", Kind.PEER: "other people's code"}
+_STEADY = (Change.SAME, Change.UNKNOWN)
 _ROWS = 20
 _ROUNDING = 0.005
-"""By how much a change and that of the figures shown beside it may differ, as a logarithm, before it is said."""
+"""If change and shown figures differ by more than this, as a logarithm, both are shown."""
 
 _ALIKE = 1.0005
 _NAMED = 12
@@ -30,7 +32,7 @@ _PAGE_ROWS = 25
 
 
 def sentence(comparison: Comparison) -> str:
-    """What came out, in one sentence."""
+    """The outcome of a comparison in one sentence."""
     if not comparison.rows and not comparison.thermometer:
         return f"Nothing could be compared with {comparison.base.label}: no figure stands in both."
     return f"{_outcome(comparison)}: {_shares(comparison)}."
@@ -52,7 +54,7 @@ def _outcome(comparison: Comparison) -> str:
 
 
 def _shares(comparison: Comparison) -> str:
-    """How many figures are what, each with its largest change."""
+    """How many figures are slower, faster, the same or unknown, with the largest changes."""
     parts = []
     for rows, word in ((comparison.slower, "slower or worse"), (comparison.faster, "faster or better")):
         largest = f" (most: {rows[0].name}, {change_text(rows[0])})" if rows else ""
@@ -61,11 +63,8 @@ def _shares(comparison: Comparison) -> str:
     return f"of {units.counted(len(comparison.rows), 'figure')} {', '.join(parts)}"
 
 
-_STEADY = (Change.SAME, Change.UNKNOWN)
-
-
 def change_text(row: Row) -> str:
-    """The change for people: a share up to a factor of two, the factor beyond, the gain beside it."""
+    """The change as text: a percentage up to a factor of two, else the factor and whether it is better."""
     ratio = row.difference.ratio
     if not 0.0 < ratio < math.inf:
         return row.difference.reason
@@ -76,7 +75,7 @@ def change_text(row: Row) -> str:
 
 
 def interval_text(row: Row) -> str:
-    """The interval of the change, and what the figures shown beside it differ by where that is not the change."""
+    """The interval of the change, and the change of the figures as shown if it is another one."""
     return "; ".join(filter(None, (_interval(row), _as_shown(row))))
 
 
@@ -91,7 +90,7 @@ def _interval(row: Row) -> str:
 
 
 def _as_shown(row: Row) -> str:
-    """Empty where it is the change: of runs in turns, a drift over the session is taken out of that."""
+    """The change of the figures as shown; empty if it equals the change, from which a drift may have been removed."""
     shown, ratio = row.shown_ratio, row.difference.ratio
     if not (0.0 < ratio < math.inf and shown > 0.0) or abs(math.log(shown / ratio)) < _ROUNDING:
         return ""
@@ -104,7 +103,7 @@ def _share(ratio: float) -> str:
 
 
 def thermometer_lines(comparison: Comparison) -> list[str]:
-    """How far figures moved that no code of this project moves: limits of the machine, other people's code."""
+    """How the figures of the thermometer changed: limits of the machine, other people's code."""
     lines = []
     for kind, whose in _THERMOMETER.items():
         rows = [row for row in comparison.thermometer if row.kind is kind]
@@ -126,7 +125,7 @@ def _gain(gain: float) -> str:
 
 
 def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
-    """Rows to show, and those that hardly changed: the same, or undecided and within the noise."""
+    """Rows to show, and rows that hardly changed: the same, or unknown and within the noise."""
 
     def steady(row: Row) -> bool:
         small = abs(row.difference.ratio - 1.0) <= comparison.noise
@@ -136,28 +135,28 @@ def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
 
 
 def leading(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Of rows sorted by size those that the page shows at once, every confirmed change among them, and the others."""
+    """Split rows, sorted by size, into those that the page shows, with every confirmed change, and the others."""
     first = [row for place, row in enumerate(rows) if place < _PAGE_ROWS or _is_confirmed(row)]
     return first, [row for row in rows if row not in first]
 
 
 def counts_text(rows: Sequence[Row]) -> str:
-    """How many of the rows say what: ``3 slower, 70 cannot tell``."""
+    """Rows by verdict: ``3 slower, 70 cannot tell``."""
     return ", ".join(f"{count} {word}" for word, count in Counter(row.word for row in rows).items())
 
 
 def steady_text(comparison: Comparison, steady: Sequence[Row]) -> str:
-    """How many of the rows that hardly changed are the same, and of how many nobody can tell."""
+    """The rows that hardly changed, by verdict, and the noise."""
     return f"{counts_text(steady)}, changed by {100.0 * comparison.noise:g} % at most"
 
 
 def smaller_text(rows: Sequence[Row]) -> str:
-    """How many rows there are below those listed, and what they say."""
+    """The number of rows that are not listed, by verdict."""
     return f"{units.counted(len(rows), 'smaller change')}: {counts_text(rows)}"
 
 
 def usual_reason(comparison: Comparison) -> str:
-    """The reason that most figures have that are not equal, if several do: it is said once, and not in their rows."""
+    """The most frequent reason of figures that are not equal, if several have it; it is printed once for all."""
     timed = (row for row in (*comparison.rows, *comparison.thermometer) if not row.is_counted)
     reasons = Counter(row.difference.reason for row in timed if row.difference.reason != EQUAL)
     reason, count = max(reasons.items(), key=lambda one: one[1], default=("", 0))
@@ -165,13 +164,13 @@ def usual_reason(comparison: Comparison) -> str:
 
 
 def usual_lines(comparison: Comparison) -> list[str]:
-    """The usual reason as a line, if there is one."""
+    """A line with the usual reason, if there is one."""
     reason = usual_reason(comparison)
     return [f"where a row says nothing else: {reason}"] if reason else []
 
 
 def own_reason(row: Row, usual: str) -> str:
-    """The reason of a row; empty where it is the usual one, or where figures or change say it already."""
+    """The reason of a row; empty if it is the usual one, or if figures or change say it already."""
     return "" if row.difference.reason in (usual, EQUAL, change_text(row)) else row.difference.reason
 
 
@@ -195,7 +194,7 @@ def describe(comparison: Comparison) -> str:
 
 
 def strict_text(comparison: Comparison) -> str:
-    """Why the exit code is another with ``--strict``, in a line; empty where it is the same."""
+    """A line that says why ``--strict`` changes the exit code; empty if it does not."""
     code = comparison.exit_code(strict=True)
     if code is comparison.exit_code():
         return ""
@@ -212,7 +211,7 @@ def _is_confirmed(row: Row) -> bool:
 
 
 def machine_lines(comparison: Comparison) -> list[str]:
-    """The two sides with their machines."""
+    """The two sides with their machines, as lines."""
     base, new = comparison.base, comparison.new
     if comparison.relation is Relation.SAME:
         return [f"  {base.label} → {new.label} on {base.machine.label}"]
@@ -220,20 +219,18 @@ def machine_lines(comparison: Comparison) -> list[str]:
 
 
 def apart_lines(comparison: Comparison) -> list[str]:
-    """The stages that only one side was asked for, a line a side."""
+    """A line for each side with stages that only it was asked for."""
     sides = zip(comparison.apart, ("old", "new"), strict=True)
     return [f"{units.listed(stages)} only in the {side} run: not compared" for stages, side in sides if stages]
 
 
 def finding_lines(findings: Sequence[Finding], named: int) -> list[str]:
-    """Each kind of finding in one line, the first few by name."""
-    kinds: dict[str, list[str]] = {}
-    for finding in findings:
-        kinds.setdefault(finding.kind, []).append(finding.text)
-    return [
-        f"{kind}: {len(texts)}: {'; '.join(texts[:named])}{'; ...' if len(texts) > named else ''}"
-        for kind, texts in kinds.items()
-    ]
+    """A line for each kind of finding: their number, and the first ``named`` of them."""
+    lines = []
+    for kind, found in grouped(findings, lambda finding: finding.kind).items():
+        texts = [finding.text for finding in found[:named]] + (["..."] if len(found) > named else [])
+        lines.append(f"{kind}: {len(found)}: {'; '.join(texts)}")
+    return lines
 
 
 def _line(row: Row, reason: str) -> str:
@@ -247,13 +244,12 @@ def _line(row: Row, reason: str) -> str:
 
 
 def markdown(comparison: Comparison) -> str:
-    """A comparison for a pull request, ``MARKDOWN_LINES`` lines at most."""
+    """A comparison for a pull request, in at most ``MARKDOWN_LINES`` lines."""
     shown, steady = folded(comparison)
     usual = usual_reason(comparison)
-    top = [f"**{_cell(sentence(comparison))}**", ""]
-    top += [f"- {_cell(line.strip())}" for line in machine_lines(comparison)]
-    said = (*apart_lines(comparison), *usual_lines(comparison), *thermometer_lines(comparison))
-    top += [f"- {_cell(line)}" for line in said]
+    about = [line.strip() for line in machine_lines(comparison)]
+    about += [*apart_lines(comparison), *usual_lines(comparison), *thermometer_lines(comparison)]
+    top = [f"**{_cell(sentence(comparison))}**", "", *(f"- {_cell(line)}" for line in about)]
     if comparison.worse_cases:
         names = "; ".join(case.case for case in comparison.worse_cases[:3])
         top.append(f"- now fail: {len(comparison.worse_cases)}: {_cell(names)}")
@@ -262,7 +258,7 @@ def markdown(comparison: Comparison) -> str:
     if differing:
         bottom.append(f"- environment differs: {_cell(units.first_of(differing, 4))}")
     room = min(_MARKDOWN_ROWS, MARKDOWN_LINES - len(top) - len(bottom) - 6)
-    table = [] if not shown else ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"]
+    table = ["", "| figure | old | new | change | verdict |", "|---|---|---|---|---|"] if shown else []
     table += [_markdown_row(row, own_reason(row, usual)) for row in shown[:room]]
     rest = [f"- {smaller_text(shown[room:])}"] if shown[room:] else []
     rest += [f"- not listed: {steady_text(comparison, steady)}"] if steady else []
@@ -280,7 +276,7 @@ def _markdown_row(row: Row, reason: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that cannot end a cell or a line of Markdown, nor begin HTML; control characters are made visible."""
+    """Escape text so that it cannot end a Markdown cell or line, nor begin HTML; control characters become visible."""
     return visible(" ".join(text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").split()))
 
 

@@ -1,4 +1,4 @@
-"""What a figure of the report is, and what figures share: logarithmic axes, charts of lines, sparklines."""
+"""The type of a figure of the report, and what figures share: logarithmic axes, line charts, sparklines."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from reports.values import units
 from reports.values.record import RunRecord
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
-"""Points (x, y) of each line by its name."""
+"""By the name of each line, its points (x, y)."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report; each module of :mod:`reports.figures` has one, named ``FIGURE``.
+    """A figure of the report. To add one, add a module with a ``FIGURE`` to :mod:`reports.figures`.
 
     Attributes
     ----------
     place : int
-        Figures stand in the order of their places.
+        Figures are shown in the order of their places.
     charts : callable
-        Picks from a record what is drawn and lays it out in pixels; empty where there is nothing to draw.
+        Takes a record and returns the charts to draw, laid out in pixels; none if there is nothing to draw.
     template : str
-        Jinja template that draws one of the charts, its variable ``chart``; everything is escaped. It may import the
-        macros of ``reports/templates``.
+        Jinja template that draws one chart, the variable ``chart``. Values are escaped. It may import the macros of
+        ``reports/templates``.
     is_chart : bool
-        Whether it may stand beside another; else it takes the whole width.
+        Whether it may be placed beside another figure; otherwise it takes the whole width.
     """
 
     place: int
@@ -38,7 +38,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class LogScale:
-    """Maps ``low`` ... ``high`` (positive) to ``start`` ... ``end`` pixels; what lies outside goes to the edge."""
+    """Maps ``low`` ... ``high`` (positive) to ``start`` ... ``end`` pixels; values outside are clamped."""
 
     low: float
     high: float
@@ -52,7 +52,7 @@ class LogScale:
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self) -> tuple[float, ...]:
-        """Powers of ten within the scale, or 1-2-5 steps where those are fewer than three."""
+        """Powers of ten within the scale; if they are fewer than three, steps of 1, 2 and 5."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         tens = [10.0**power for power in powers]
         steps = tens if sum(self._holds(tick) for tick in tens) >= 3 else [t * m for t in tens for m in (1, 2, 5)]
@@ -64,7 +64,7 @@ class LogScale:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart: ``points`` are (x, y, label) in pixels, ``style`` its number among the lines."""
+    """A line of a chart: ``points`` are (x, y, label) in pixels; ``style`` is the number of the line in the chart."""
 
     name: str
     style: int
@@ -78,7 +78,7 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Lines over two logarithmic axes; ``key`` is unique on the page, ``axis`` says what lies across, in ``unit``."""
+    """Lines over two logarithmic axes; ``key`` is unique on the page; ``axis`` names the x axis, in ``unit``."""
 
     key: str
     title: str
@@ -94,11 +94,11 @@ class LineChart:
 
 
 LINE_CHART = '{% import "charts.jinja" as charts %}{{ charts.line_chart(chart) }}'
-"""Template of a figure whose charts are of lines."""
+"""Template of a figure with line charts."""
 
 
 def line_charts(lines: Lines, y_unit: str, empty: LineChart) -> tuple[LineChart, ...]:
-    """Lay out lines of positive (x, y) in ``empty``: one chart, none unless some line has two points."""
+    """Lay out lines of positive (x, y) in the chart ``empty``; no chart if every line has fewer than two points."""
     if not any(len(points) > 1 for points in lines.values()):
         return ()
     xs = [x for points in lines.values() for x, _ in points]
@@ -122,7 +122,7 @@ def line_charts(lines: Lines, y_unit: str, empty: LineChart) -> tuple[LineChart,
 
 
 def _apart(ticks: Sequence[tuple[float, str]], gap: float) -> tuple[tuple[float, str], ...]:
-    """Drop ticks that would write over the one before."""
+    """Drop ticks whose text would overlap the one before."""
     kept: list[tuple[float, str]] = []
     for tick in ticks:
         if not kept or tick[0] - kept[-1][0] >= gap:
@@ -131,7 +131,7 @@ def _apart(ticks: Sequence[tuple[float, str]], gap: float) -> tuple[tuple[float,
 
 
 def sparkline(samples: Sequence[float], width: float = 120.0, height: float = 22.0) -> str:
-    """Samples in the order taken as an SVG path; empty for fewer than two. Long series keep each bucket's extremes."""
+    """Samples in the order taken as an SVG path; empty for fewer than two. Long series keep the extremes of buckets."""
     finite = [sample for sample in samples if math.isfinite(sample)]
     if len(finite) < 2:
         return ""

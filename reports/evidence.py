@@ -1,7 +1,7 @@
-"""The cases that prove requirements, each named once on the page: by file and test function, to which the matrix leads.
+"""The list of cases that prove requirements, by file and test function. The matrix of requirements links to it.
 
-A case proves up to a dozen requirements and its id has a hundred characters: named at each of them, the cases would be
-half of a report.
+A case proves up to a dozen requirements, and its id has a hundred characters. If each requirement named its cases, they
+would be half of a report; here each is named once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from reports.judge.trace import TraceRow
 
 @dataclass(frozen=True)
 class Function:
-    """A test function and its cases that prove something.
+    """A test function and those of its cases that prove something.
 
-    ``anchor`` is its id on the page. ``cases`` are what stands behind its name in their ids: ``[cpu-3]``, or nothing.
+    ``anchor`` is its id on the page. ``cases`` has the parameters of each case as in its id: ``[cpu-3]``, or empty.
     """
 
     anchor: str
@@ -31,7 +31,7 @@ class Function:
 
     @property
     def text(self) -> str:
-        """The cases in short (:mod:`reports.braces`); empty for a function that is one case."""
+        """The cases in brace notation (:mod:`reports.braces`); empty for a function without parameters."""
         return _in_short(self.cases)
 
 
@@ -44,7 +44,7 @@ class Proof:
 
     @property
     def extent(self) -> str:
-        """How many cases these are, and which if not all of them; empty for a function that is one case."""
+        """The number of cases, and which ones if not all; empty for a function that is one case."""
         count, whole = len(self.cases), self.function.count
         if count < whole:
             return f"({count} of {whole}: {_in_short(self.cases)})"
@@ -53,7 +53,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Test functions by file, and for each requirement the proofs by file."""
+    """Test functions by file, and the proofs by requirement and file."""
 
     files: Mapping[str, Sequence[Function]]
     proofs: Mapping[str, Mapping[str, Sequence[Proof]]]
@@ -65,7 +65,7 @@ class Evidence:
 
 
 def evidence_of(rows: Sequence[TraceRow]) -> Evidence:
-    """Group the cases of the matrix, files and cases in their order."""
+    """Group the cases of the matrix; files and cases keep their order."""
     every = _grouped(dict.fromkeys(case for row in rows for case in row.cases))
     known = {
         place: Function(f"f{number}", place[1], tuple(cases)) for number, (place, cases) in enumerate(every.items())
@@ -81,7 +81,7 @@ _Place = tuple[str, str]
 
 
 def _grouped(cases: Iterable[str]) -> dict[_Place, list[str]]:
-    """Cases by test function, each as what stands behind its name."""
+    """The parameters of the cases, by test function."""
     found: dict[_Place, list[str]] = {}
     for case in cases:
         stem, bracket, parameters = case.partition("[")
@@ -91,7 +91,7 @@ def _grouped(cases: Iterable[str]) -> dict[_Place, list[str]]:
 
 
 def _in_short(cases: Iterable[str]) -> str:
-    """Cases in a line; pytest writes their last parameter behind a dash."""
+    """Cases in brace notation; pytest puts a dash before their last parameter."""
     found = braced((case.removeprefix("[").removesuffix("]") for case in cases), "-")
     return " ".join(f"[{one}]" for one in found if one)
 

@@ -1,4 +1,4 @@
-"""What git says of a checkout: of the one that was named, whatever repository the environment names."""
+"""Runs git in a checkout, without the environment variables and settings that would change its answers."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import subprocess
 from pathlib import Path
 
 _LOOK = ("core.fsmonitor=false", "core.untrackedCache=false", "core.trustctime=true", "core.checkStat=default")
-"""Settings of git: it looks at every file, whatever those of the checkout save it."""
+"""Settings with which git looks at every file, although those of the checkout may let it skip some."""
 
 
 def ask_git(root: Path, *args: str, timeout_s: float | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run git in ``root`` with the arguments ``args``, and return its exit status and what it wrote.
+    """Run git in ``root`` with the arguments ``args``, and return its exit status and output.
 
     Raises
     ------
     OSError
-        There is no git.
+        git is not installed.
     subprocess.TimeoutExpired
-        It gave no answer within ``timeout_s`` seconds; ``None`` waits for it.
+        git did not answer within ``timeout_s`` seconds; ``None`` waits without a limit.
     """
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings = [word for setting in _LOOK for word in ("-c", setting)]

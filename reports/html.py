@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file that needs nothing else (requirement RE-3)."""
+"""Draws the report of a run as one self-contained HTML file (requirement RE-3)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Drawings:
-    """What the figures draw of a record, in the order of their places: charts stand beside each other."""
+    """The drawn figures of a record, in the order of their places; charts are laid out side by side."""
 
     tables: tuple[Markup, ...]
     charts: tuple[Markup, ...]
@@ -40,16 +40,16 @@ def render(record: RunRecord, targets: Sequence[Target] | None = None, note: str
     ----------
     record : RunRecord
     targets : sequence of Target, optional
-        What goals there are; those of the checkout by default.
+        All targets; by default those of the checkout.
     note : str, optional
-        A sentence about this page, said with what else a reader has to know first.
+        A sentence about this page, shown among the remarks at the top.
     standing : str
-        How the run stands against its baseline, in one sentence.
+        One sentence that compares the run with its baseline.
 
     Returns
     -------
     str
-        A complete HTML document: no script, no link to any resource; every value escaped.
+        A complete HTML document without scripts and without links to resources; every value is escaped.
     """
     view = build_view(record, targets)
     return render_template("report.html.jinja", view=view, note=note, standing=standing, drawings=_drawings(record))
@@ -67,7 +67,7 @@ def _drawings(record: RunRecord) -> Drawings:
 
 
 def render_template(name: str, **values: object) -> str:
-    """Fill in a template of ``reports/templates``; everything is escaped on the way in, control characters are shown.
+    """Fill in a template of ``reports/templates``; values are escaped, and control characters are made visible.
 
     Raises
     ------

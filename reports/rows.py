@@ -1,4 +1,4 @@
-"""Measurements as rows of the report: the figure, its interval, its samples, and the limits it was held against."""
+"""Measurements as rows of the report: the figure, its interval, its samples, and the targets it was judged by."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WITHOUT_NAME = ("backend", "scope", "device")
 
 @dataclass(frozen=True)
 class Limit:
-    """One target beside a figure."""
+    """One target that a figure was judged by; ``target`` is ``None`` if it is not among those known."""
 
     verdict: Verdict
     target: Target | None
@@ -48,26 +48,27 @@ class Row:
 
 @dataclass(frozen=True)
 class Line:
-    """Rows that say the same under different conditions, as one line of a table; ``row`` is the first of them."""
+    """Rows that differ in their conditions only, as one line of a table; ``row`` is the first of them."""
 
     row: Row
     conditions: tuple[str, ...]
 
     @property
     def in_short(self) -> tuple[str, ...]:
-        """The conditions in as few texts as stand for them."""
+        """The conditions in brace notation (:mod:`reports.braces`)."""
         return braced(self.conditions, ", ")
 
 
 def lines_of(rows: Iterable[Row]) -> tuple[Line, ...]:
-    """The rows as lines, in the order of their first ones; a row with samples has a line of its own."""
+    """Join rows that differ in their conditions only, in the order of the first ones; rows with samples stay alone."""
     found: dict[tuple[object, ...], list[Row]] = {}
     for place, row in enumerate(rows):
         limits = tuple(
             (limit.verdict, limit.text, limit.reason, limit.target and limit.target.id) for limit in row.limits
         )
-        told = row.name, row.subject, row.value, row.interval, limits, row.verdict, row.note, row.samples and place
-        found.setdefault(told, []).append(row)
+        alone = place if row.samples else None
+        shown = row.name, row.subject, row.value, row.interval, limits, row.verdict, row.note, alone
+        found.setdefault(shown, []).append(row)
     return tuple(Line(same[0], tuple(row.conditions for row in same)) for same in found.values())
 
 
@@ -138,7 +139,7 @@ def _interval(measurement: Measurement) -> str:
 
 
 def subject(measurement: Measurement) -> str:
-    """The network and the backend of a burst figure; the name of anything else."""
+    """The network of a burst, as text; the name of the measurement if it states no number of neurons."""
     neurons, fan_out = measurement.number("neurons"), measurement.number("synapses_per_neuron")
     rate = measurement.number("firing_rate")
     if neurons is None:
@@ -152,13 +153,13 @@ def subject(measurement: Measurement) -> str:
 
 
 def conditions(measurement: Measurement, names: Collection[str] | None = None) -> str:
-    """What tells a figure from others of its name; what :func:`subject` says of a burst is left out.
+    """The conditions of a figure as text, without those that :func:`subject` names.
 
     Parameters
     ----------
     measurement : Measurement
     names : collection of str, optional
-        Conditions to be named; by default all but the floor, which has a column of its own.
+        Conditions to name; by default all. The floor, which has a column of its own, is never named.
     """
     known = measurement.conditions
     hidden = _HIDDEN_CONDITIONS if measurement.number("neurons") is not None else frozenset()

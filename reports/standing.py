@@ -1,4 +1,4 @@
-"""How a run stands against the newest baseline of its machine or class that is older: one sentence (ST-6)."""
+"""Compares a run with the newest older baseline of its machine or class, in one sentence (ST-6)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from reports.compared import change_text
 from reports.judge.compare import Relation, compare
+from reports.judge.difference import Change
 from reports.values import units
 from reports.values.machine import machine_of
 from reports.values.measurement import Outcome
@@ -23,9 +24,9 @@ def has_performance(record: RunRecord) -> bool:
 def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
     """Say whether the figures of stage 6 are slower than those of a baseline; empty if the run has none.
 
-    The newest baseline of the same machine that began before the run serves; without one, the newest of its class. One
-    run a side confirms nothing: slower is what lies beyond the variation that runs of the machine, or of its class,
-    have shown.
+    The baseline is the newest one of the same machine that is older than the run and shares a figure with it; without
+    one, the newest of the class. One run a side confirms nothing: *slower* means beyond the variation that A/A runs of
+    the machine, or of its class, show.
     """
     mine = _of_stage(record)
     if not mine.measurements:
@@ -44,11 +45,10 @@ def standing(record: RunRecord, baselines: Sequence[RunRecord]) -> str:
         return f"Performance: {unknown} ({machine.label})."
     whose = "this machine" if comparison.relation is Relation.SAME else "another machine of this class"
     slower = comparison.slower
-    worst = f", most {slower[0].name} ({change_text(slower[0])})" if slower else ""
-    told = sum(row.change.value != "cannot tell" for row in comparison.rows)
-    word = (
-        f"{units.counted(len(slower), 'figure')} slower{worst}" if slower else "not slower" if told else "cannot tell"
-    )
+    told = sum(row.change is not Change.UNKNOWN for row in comparison.rows)
+    word = "not slower" if told else "cannot tell"
+    if slower:
+        word = f"{units.counted(len(slower), 'figure')} slower, most {slower[0].name} ({change_text(slower[0])})"
     figures = f"{told} of {units.counted(len(comparison.rows), 'figure')} could be told"
     return f"Performance against {comparison.base.label}, of {whose}: {word}; {figures}."
 

@@ -1,4 +1,4 @@
-"""The figures of the report: every module of this folder is one, found by being there."""
+"""The figures of the report: every module of this folder is one. No list names them."""
 
 from __future__ import annotations
 

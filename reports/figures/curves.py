@@ -47,10 +47,10 @@ _COSTS = ("burst.cost_fixed", "burst.cost_per_event", "burst.cost_per_neuron")
 
 
 def curve_lines(record: RunRecord, curve: Curve) -> Lines:
-    """Latency in ms for each backend and usual scope over the curve's condition, the best of each point, and the fit.
+    """Latency in ms by the curve's condition, a line for each backend and scope with the best figure of each point.
 
-    Scopes with a cold cache or with stimulus stand in the table only. Lines of one point are left out where another
-    has more. The fit is drawn where the run measured costs and a device-resident line.
+    Scopes with a cold cache or with stimulus are in the table only. Lines of one point are left out if another has
+    more. The fitted model is another line if the run measured its costs and a device-resident line.
     """
     lines: dict[str, dict[float, float]] = {}
     for measurement in record.measured("burst.latency"):
@@ -69,7 +69,7 @@ def curve_lines(record: RunRecord, curve: Curve) -> Lines:
 
 
 def _fitted(record: RunRecord, curve: Curve, places: Sequence[float]) -> list[tuple[float, float]]:
-    """The fitted model in ms at ``places``; empty where the run has none."""
+    """The fitted model in ms at ``places``; empty if the run has no fit."""
     found = {m.name: m.in_unit("ms") for m in record.measurements if m.name in _COSTS}
     costs = [cost for cost in map(found.get, _COSTS) if cost is not None]
     if len(costs) < len(_COSTS):

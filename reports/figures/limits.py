@@ -18,12 +18,12 @@ _RIGHT_OR_WRONG = ("parity.", "prerequisite.")
 _MOST = 12
 _GOOD = ("PASS", "MARGINAL")
 _Fractions = tuple[float, float, float]
-"""Of the limit: the value, and the ends of its interval."""
+"""The value and the ends of its interval, as fractions of the limit."""
 
 
 @dataclass(frozen=True)
 class LimitRow:
-    """One judged figure and its interval as fractions of its limit; beyond 1 misses it."""
+    """One judged figure and its interval as fractions of its limit; above 1 it misses the limit."""
 
     label: str
     detail: str
@@ -35,15 +35,15 @@ class LimitRow:
 
     @property
     def text(self) -> str:
-        """The fraction for people."""
+        """The fraction as text."""
         return _share(self.fraction)
 
 
 @dataclass(frozen=True)
 class LimitChart:
-    """Rows over one logarithmic axis; ``scale`` places fractions of the limit in percent of its width.
+    """Rows over one logarithmic axis; ``scale`` maps fractions of the limit to percent of the axis.
 
-    ``nearest`` rows are to be seen at once, all that miss their limit among them; others are folded.
+    The ``nearest`` rows, with all that miss their limit, are shown at once; the others are folded.
     """
 
     rows: tuple[LimitRow, ...]
@@ -52,14 +52,14 @@ class LimitChart:
 
     @property
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        """Places and texts along the axis."""
+        """Positions and texts along the axis."""
         return tuple((self.scale(tick), _share(tick)) for tick in self.scale.ticks())
 
 
 def limit_rows(record: RunRecord) -> list[LimitRow]:
-    """Judged figures with positive limits as fractions of the limit, worst first; each against its strictest target.
+    """Judged figures as fractions of their limit, each with its strictest target, the worst first.
 
-    Counts that are right or wrong, as those of parity and prerequisites, have no distance to show and are left out.
+    Limits have to be positive. Parity and prerequisites are left out: they are right or wrong, without a distance.
     """
     targets = {target.id: target for target in load_targets()}
     measurements = record.by_place
@@ -67,12 +67,9 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
     for judged in record.judgements:
         key, limits = (judged.case, judged.index), _limits(judged, targets.get(judged.target))
         fractions = None if limits is None else _fractions(judged, limits)
-        if (
-            limits is None
-            or fractions is None
-            or key not in measurements
-            or judged.measurement.startswith(_RIGHT_OR_WRONG)
-        ):
+        if limits is None or fractions is None or key not in measurements:
+            continue
+        if judged.measurement.startswith(_RIGHT_OR_WRONG):
             continue
         if key not in strictest or strictest[key][0][0] < fractions[0]:
             strictest[key] = fractions, judged, limits
@@ -86,13 +83,13 @@ def limit_rows(record: RunRecord) -> list[LimitRow]:
 
 
 _LEAST = 1e-6
-"""Left end of the scale at the lowest: an interval may reach down to zero."""
+"""Least left end of the scale, since an interval may reach down to zero."""
 
 
 def limit_charts(rows: Sequence[LimitRow]) -> tuple[LimitChart, ...]:
-    """The rows nearest to their limits and the rest, each over an axis of its own; none without rows.
+    """Two charts, each with its own axis: the rows nearest to their limits, and the rest; none without rows.
 
-    Of rows that differ in their conditions only, the worst is enough to be seen at once.
+    Of rows that differ in their conditions only, the first chart has the worst.
     """
     worst = {(row.label, row.limit): row for row in reversed(rows)}.values()
     first = [row for row in rows if any(row is one for one in worst)]
@@ -108,7 +105,7 @@ def _scale(rows: Sequence[LimitRow]) -> LogScale:
 
 
 def _labels(judged: Sequence[tuple[Measurement, Target | None]]) -> list[tuple[str, str]]:
-    """What each figure is, and the conditions that tell it from others of that label."""
+    """A label for each figure, and the conditions that distinguish it from others with the same label."""
     labels = [subject(one) if target is None or one.name == "burst.latency" else target.words for one, target in judged]
     found: dict[str, dict[str, set[Scalar]]] = {}
     for label, (measurement, _) in zip(labels, judged, strict=True):
@@ -121,7 +118,7 @@ def _labels(judged: Sequence[tuple[Measurement, Target | None]]) -> list[tuple[s
 
 
 def _limits(judged: JudgedMeasurement, target: Target | None) -> Limits | None:
-    """What the judgement says it was held against; in records of version 1 that is the target's."""
+    """The limits of a judgement; in records of version 1 those of the target."""
     if judged.judgement.limits or target is None:
         return judged.judgement.limits
     low, high = (end if math.isfinite(end) else None for end in (target.low, target.high))
@@ -129,14 +126,14 @@ def _limits(judged: JudgedMeasurement, target: Target | None) -> Limits | None:
 
 
 def _limit_text(judged: JudgedMeasurement, limits: Limits, target: Target | None) -> str:
-    """The limit that was met or missed and who set it; a target that the checkout lacks is the user's own."""
+    """The limit and its source; a target that the checkout lacks is the user's own."""
     bound = limits.low if limits.high is None else limits.high
     text = units.typeset(f"{limits.comparison} {units.fitting(bound or 0.0, judged.judgement.unit)}")
     return f"{text} ({target.source_text if target else 'own target'})"
 
 
 def _fractions(judged: JudgedMeasurement, limits: Limits) -> _Fractions | None:
-    """The value and its interval over the limit, inverted for lower limits."""
+    """The value and its interval divided by the limit; inverted for lower limits. ``None`` if that is impossible."""
     value, interval = judged.judgement.value, judged.judgement.interval
     if value is None or value <= 0.0 or limits.comparison == Comparison.RANGE.value:
         return None

@@ -30,7 +30,7 @@ class LinkMatrix:
     gpus : tuple of str
         Indices of the GPUs, of rows and of columns.
     cells : tuple of tuple of str
-        By row, empty where nothing was measured.
+        Figures by row; empty if nothing was measured.
     """
 
     title: str
@@ -49,9 +49,9 @@ class LinkMatrix:
 
 
 def link_matrices(record: RunRecord) -> tuple[LinkMatrix, ...]:
-    """The matrices that the run has figures for, in the order of ``_TITLES`` and of the run.
+    """The matrices for which the run has figures, in the order of ``_TITLES`` and of the run.
 
-    A pair measured in one direction only stands in both.
+    A pair that was measured in one direction only has the same figure in both.
     """
     found: dict[tuple[str, str], dict[tuple[str, str], str]] = {}
     for measurement in (m for m in record.measurements if m.name in _TITLES):

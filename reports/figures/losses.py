@@ -11,7 +11,7 @@ _EMPTY = LineChart("loss", "Loss of a small GPT per character, by step", "steps"
 
 
 def loss_lines(record: RunRecord) -> Lines:
-    """The losses of every training run over its steps, from 1 on; of a thinned record those that were kept."""
+    """The loss of each training run by step, from 1 on; of a thinned record the losses that were kept."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for measurement in record.measured("training.loss"):
         known, losses = measurement.conditions, measurement.samples

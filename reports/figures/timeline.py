@@ -18,7 +18,7 @@ _LEFT, _RIGHT, _STEP = 150.0, 560.0, 30.0
 
 @dataclass(frozen=True)
 class Bar:
-    """A span in pixels; ``text`` says what it is."""
+    """A span in pixels; ``text`` describes it."""
 
     x: float
     width: float
@@ -37,7 +37,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Timeline:
-    """Rows over one axis of time, which lies at ``height``; ``left`` is where it begins."""
+    """Lanes over one axis of time, which is drawn at ``height`` and begins at ``left``."""
 
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -76,7 +76,7 @@ def _ticks(length: float) -> Iterable[float]:
 
 
 def _spans(record: RunRecord) -> Iterable[tuple[str, float, float]]:
-    """Lane, start and length in microseconds of what can be drawn."""
+    """Lane, start and length, in microseconds, of each span that can be drawn."""
     for measurement in record.measured(SPAN):
         start, length = measurement.number("start_us"), measurement.in_unit("us")
         if start is not None and length is not None and length >= 0.0:

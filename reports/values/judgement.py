@@ -1,4 +1,4 @@
-"""What was decided about a measurement: values only; the deciding is in :mod:`reports.judge.verdict`."""
+"""Judgements of measurements, as values; :mod:`reports.judge.verdict` makes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from reports.values.measurement import Verdict
 
 
 class ReasonCode(Enum):
-    """Why a judgement came out as it did: what programs branch on, where ``text`` is for people."""
+    """The reason of a judgement, for programs; the ``text`` of the judgement is for people."""
 
     WITHIN_LIMIT = "within-limit"
     WITHIN_MARGIN = "within-margin"
@@ -37,10 +37,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a figure was held against, in the unit of the judgement.
+    """What a figure was compared with, in the unit of the judgement.
 
-    ``comparison`` is ``<``, ``<=``, ``>``, ``>=`` or ``range``; ``low`` and ``high`` are ``None`` on the side without
-    a bound; ``marginal`` is a fraction of the limit; ``floor`` is the one that applied, of target or measurement.
+    ``comparison`` is ``<``, ``<=``, ``>``, ``>=`` or ``range``; ``low`` or ``high`` is ``None`` if there is no such
+    bound; ``marginal`` is a fraction of the limit; ``floor`` is that of target or measurement, whichever applied.
     """
 
     comparison: str
@@ -52,10 +52,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, why (for programs and for people), and how sure.
+    """A verdict with its reason, for programs and for people, and the figures that it rests on.
 
-    ``value`` is the judged figure in ``unit``, the target's unit; ``None`` where there was none. ``interval`` is
-    ``None`` where fewer than two samples were taken, ``limits`` where there was no target, and in records of version 1.
+    ``value`` is the judged figure in ``unit``, the target's unit, or ``None`` if there was none. ``interval`` is
+    ``None`` for fewer than two samples, ``limits`` without a target and in records of version 1.
     """
 
     verdict: Verdict
@@ -69,10 +69,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgedMeasurement:
-    """A judgement and what it is about.
+    """A judgement, the measurement, and the target.
 
     ``case`` names the :class:`~reports.values.measurement.CaseResult`, ``index`` the measurement within it. ``target``
-    is the id of the target, or empty where a missing value was judged without one.
+    is the id of the target; empty if a missing or impossible figure was judged without one.
     """
 
     case: str

@@ -1,4 +1,4 @@
-"""What machine a record is of: its identity, and the coarser class by which other machines are compared with it."""
+"""The machine of a record: its identity, and the coarser class of comparable machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UUID_SHOWN = 12
 
 @dataclass(frozen=True)
 class Machine:
-    """Identity of a machine; ``None`` or empty is what the inventory did not say.
+    """Identity of a machine; what the inventory did not say is ``None`` or empty.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class Machine:
         Highest SM clock and highest memory clock of each GPU.
     driver : str or None
     host : str or None
-        Host name; of a container, the container's.
+        Host name; inside a container, that of the container.
     machine_id : str or None
-        Hash of the system's machine id; ``None`` in a container, whose id is that of its image.
+        Hash of the system's machine id; ``None`` in a container, where the id is that of the image.
     container : bool
     cpu : str
         Model name of the processor.
@@ -40,7 +40,7 @@ class Machine:
     cpu_clock_mhz : float or None
         Highest clock of the processor.
     others : int
-        Other machines on which parts of the run were done.
+        Number of other machines on which parts of the run were done.
     """
 
     gpu_uuids: tuple[str, ...]
@@ -59,18 +59,18 @@ class Machine:
     def same_machine(self, other: Machine) -> bool:
         """Whether both are one machine in one state: GPUs, driver, clocks, host and CPU.
 
-        Equal GPU UUIDs stand in for a host that a record does not name, or that is a container. Two records without
-        a GPU whose host is unknown are never of the same machine, nor is one that several machines made.
+        If a host is unknown, or both are containers, equal GPU UUIDs are enough. Without a GPU an unknown host is never
+        the same machine, nor is a record that several machines made.
         """
         if self._state != other._state or self.others or other.others:
             return False
-        unsure = {self.host, other.host} & {None} or (self.container and other.container)
-        if self.gpu_uuids and unsure:
+        host_says_nothing = None in (self.host, other.host) or (self.container and other.container)
+        if self.gpu_uuids and host_says_nothing:
             return True
         return self.host is not None and (self.host, self.machine_id) == (other.host, other.machine_id)
 
     def same_class(self, other: Machine) -> bool:
-        """Whether both are of one model: the same GPUs by name and memory, and the same CPU by name."""
+        """Whether both have the same models: GPUs by name and memory, CPU by name."""
         return self._model == other._model
 
     @property
@@ -101,13 +101,13 @@ class Machine:
 
 
 def machine_of(record: RunRecord) -> Machine:
-    """The machine that ``record`` is of: the last, if several starts of the runner were on several."""
+    """The machine of a record: the last one, if the starts of the runner were on several."""
     named = {one.machine for one in record.invocations if one.machine}
     return replace(machine_in(record.hardware), others=max(0, len(named) - 1))
 
 
 def machine_in(hardware: Mapping[str, object]) -> Machine:
-    """The machine of an inventory as JSON values; what has no entry there stays unknown."""
+    """The machine that an inventory, given as JSON values, describes."""
     found = hardware.get("gpus")
     gpus = [gpu for gpu in found if isinstance(gpu, Mapping)] if isinstance(found, list | tuple) else []
     host = hardware.get("host")

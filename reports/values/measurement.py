@@ -1,4 +1,4 @@
-"""Measurements and case results: what a suite hands to the record of a run."""
+"""Measurements and results of cases: what a suite contributes to the record of a run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from reports.values import units
 Scalar = str | int | float | bool
 
 SPAN = "timeline.span"
-"""Name of the measurements that are spans of a timeline: their length, with the conditions ``lane`` and ``start_us``;
-no figures to list or to compare."""
+"""Name of the spans of a timeline (conditions ``lane``, ``start_us``), which are drawn, not listed or compared."""
 
 
 class Verdict(Enum):
-    """What was decided about a measurement, a case, a stage or a run (requirement RE-2).
+    """The verdict on a measurement, a case, a stage or a run (requirement RE-2).
 
     MARGINAL lies inside the band that the target declares and counts as a pass; AMBIGUOUS means that the confidence
     interval straddles the limit; SKIPPED always carries a reason.
@@ -42,10 +41,10 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What a figure of an older baseline stands for: ``count`` figures of its test function, itself among them.
+    """In an older baseline one figure may stand for ``count`` figures of its test function, itself included.
 
-    ``least`` and ``greatest`` are in the figure's unit. All were of cases that passed, and every judgement was PASS.
-    Records of today keep every figure.
+    ``least`` and ``greatest`` are in the figure's unit. All cases passed and every judgement was PASS. Records of today
+    keep every figure.
     """
 
     count: int
@@ -62,22 +61,22 @@ class Measurement:
     name : str
         Dotted name that targets refer to (``burst.latency``).
     value : float or None
-        The estimate in ``unit``; ``None`` and NaN are a FAIL, never an empty row.
+        The estimate in ``unit``; ``None`` and NaN are a FAIL.
     unit : str
         ``ms``, ``us``, ``bursts``, ``1`` for a count or ratio.
     samples : tuple of float
         Raw samples in ``unit``, in the order taken.
     conditions : mapping
-        What the figure holds for (``backend``, ``neurons``, ``synapses_per_neuron``, ``firing_rate``, ``device``,
-        ``cold_l2``); a target matches on these.
+        What was measured (``backend``, ``neurons``, ``synapses_per_neuron``, ``firing_rate``, ``device``, ``cold_l2``);
+        targets match on these.
     requirements : tuple of str
         Requirement ids, e.g. ``("BE-4",)``.
     telemetry : mapping
-        Clocks, power, temperature and throttle reasons sampled beside it; empty on a CPU.
+        Clocks, power, temperature and throttle reasons, sampled during the measurement; empty on a CPU.
     note : str
         One sentence for the reader: how it was checked or obtained.
     aggregate : Aggregate or None
-        What else it stands for, in an older baseline.
+        In an older baseline, the figures that it stands for.
     """
 
     name: str
@@ -92,13 +91,13 @@ class Measurement:
 
     @property
     def figure(self) -> float | None:
-        """The value, or ``None`` where it is missing, NaN or infinite."""
+        """The value, or ``None`` if it is missing, NaN or infinite."""
         return self.value if self.value is not None and math.isfinite(self.value) else None
 
     def is_among_samples(self, slack: float) -> bool:
-        """Whether the value lies in the range of the finite samples, or beyond by ``slack`` of the largest at most.
+        """Whether the value lies within the range of the finite samples, widened by ``slack`` times the largest.
 
-        ``True`` without value or samples: nothing disagrees.
+        ``True`` without value or samples.
         """
         samples = [sample for sample in self.samples if math.isfinite(sample)]
         if self.figure is None or not samples:
@@ -107,11 +106,11 @@ class Measurement:
         return min(samples) - most <= self.figure <= max(samples) + most
 
     def in_unit(self, unit: str) -> float | None:
-        """The figure in ``unit``; ``None`` without one, or where the measurement has another dimension."""
+        """The value in ``unit``; ``None`` if it is missing or not finite, or if the units have different dimensions."""
         return units.converted(self.value, self.unit, unit)
 
     def number(self, condition: str) -> float | None:
-        """A numeric condition; ``None`` where it is absent, no number, or not finite."""
+        """A numeric condition; ``None`` if it is absent, no number, or not finite."""
         value = self.conditions.get(condition)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             return None
@@ -123,8 +122,8 @@ class CaseResult:
     """One test case of a stage: its outcome, reason and measurements.
 
     ``case`` is the pytest node id relative to the checkout; ``reason`` is the skip reason or the failure in one
-    paragraph; ``stage`` is a name of the test plan. ``requirements`` are the ids that it proves, ``bears_on`` those
-    that it concerns without proving them.
+    paragraph; ``stage`` is a name of the test plan. ``requirements`` are the ids that the case proves, ``bears_on``
+    those that its failure would disprove, but its pass does not prove.
     """
 
     case: str

@@ -1,4 +1,4 @@
-"""Where a record comes from, for people: its seal, its judgings, changes of its checkout, invocations that differ."""
+"""Text about the origin of a record: its seal, its judgings, changes in its checkout, how its invocations differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ABSENT = "absent"
 
 
 def provenance_lines(record: RunRecord) -> tuple[str, ...]:
-    """What a reader has to know of a record before its figures, a sentence each."""
+    """What a reader has to know about the origin of a record before trusting its figures, a sentence each."""
     lines = []
     if not record.seal:
         lines.append("Not sealed: a record without digests, so nobody can tell whether it was changed.")
@@ -28,7 +28,7 @@ def provenance_lines(record: RunRecord) -> tuple[str, ...]:
 
 
 def facts(environment: Environment) -> dict[str, str]:
-    """What an environment says, by name: commit, Python, platform, each package, each variable."""
+    """The facts of an environment by name: commit, Python, platform, each package, each variable."""
     commit = (environment.git_commit or "none") + (" with local changes" if environment.git_dirty else "")
     named = {"commit": commit, "python": environment.python, "platform": environment.platform}
     named |= {f"package {name}": version for name, version in environment.packages.items()}
@@ -36,16 +36,16 @@ def facts(environment: Environment) -> dict[str, str]:
 
 
 def stages_of(record: RunRecord, one: Invocation) -> tuple[str, ...]:
-    """The stages that an invocation ran; of one that other invocations ran, too, the number of its cases."""
+    """The stages that an invocation ran; a stage that others ran, too, with the number of cases of this one."""
     mine = set(one.cases)
     counts = Counter(case.stage for case in record.cases if case.case in mine)
     return tuple(f"{name} ({units.counted(counts[name], 'case')})" if counts[name] else name for name in one.stages)
 
 
 def invocation_rows(record: RunRecord) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What differs between the invocations of a run: a row for each fact, a text for each invocation.
+    """What differs between the invocations of a run: a row for each fact, with a text for each invocation.
 
-    The first row names the stages that each ran. Empty for a run of one invocation, and where nothing differs.
+    The first row has the stages that each ran. Empty if nothing differs.
     """
     found = [{"machine": one.machine, **facts(one.environment)} for one in record.invocations]
     rows = list(_differing(found))

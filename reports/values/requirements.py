@@ -1,4 +1,4 @@
-"""The contract: requirements with permanent ids, read from ``requirements.toml`` and checked on the way in."""
+"""The requirements, with permanent ids, read from ``requirements.toml`` and checked."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FILE = Path(__file__).parents[1] / "requirements.toml"
 
 @dataclass(frozen=True)
 class Requirement:
-    """One row of the contract: permanent id, one line of text, the stages that are to prove it.
+    """One requirement: permanent id, one line of text, and the stages that have to prove it.
 
-    ``gap`` says what the suites lack to prove it, whatever is run; empty where they have all.
+    ``gap`` says what the suites lack to prove it; empty if they lack nothing.
     """
 
     id: str
@@ -38,7 +38,7 @@ def load_requirements(path: Path = _FILE) -> tuple[Requirement, ...]:
     Raises
     ------
     InputError
-        Naming the row: unknown or missing key, wrong type, nothing in it, duplicate id.
+        A key is unknown or missing, a value is empty or of the wrong type, or an id occurs twice.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))

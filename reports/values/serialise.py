@@ -1,7 +1,7 @@
-"""Frozen values as JSON and back, checked field by field on the way in.
+"""Turns dataclasses into JSON values and back; every field that is read is checked.
 
-JSON has no NaN: a float that is not finite is written as ``null`` and read back as NaN; the value of a measurement
-carries ``validity`` beside it (``ok``, ``missing``, ``nan``, ``inf``, ``-inf``) and comes back as it was.
+JSON has no NaN. A float that is not finite is written as ``null`` and read as NaN. Only the value of a measurement is
+restored exactly: ``validity`` beside it says ``ok``, ``missing``, ``nan``, ``inf`` or ``-inf``.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 _Place: TypeAlias = "str | tuple[_Place, str | int]"
-"""Where a value stands: the name of the whole, or a place and the field or index in it; put into words on errors."""
+"""Location of a value: the name of the document, or a location with a field or index; made text for errors only."""
 _Reader: TypeAlias = Callable[[object, _Place], object]
 
 _VALIDITY = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def encode(record: DataclassInstance) -> dict[str, object]:
-    """Turn a record, or any dataclass of one, into JSON values."""
+    """Turn a record, or any dataclass in one, into JSON values."""
     document = {name: _encode(getattr(record, name)) for name in _names(type(record))}
     return document | {"validity": _validity(record.value)} if isinstance(record, Measurement) else document
 
@@ -63,7 +63,7 @@ def decode(kind: type[Value], value: object, where: str) -> Value:
     Raises
     ------
     InputError
-        Naming the field that is unknown, missing or of the wrong type.
+        A field is unknown, missing or of the wrong type; the error names it.
     """
     return cast("Value", _reader(cast("Any", kind))(value, where))
 
@@ -78,7 +78,7 @@ def _validity(value: float | None) -> str:
 
 @cache
 def _reader(kind: Any) -> _Reader:
-    """What decodes values of a type: looked up once for the type, not for each value."""
+    """The function that decodes values of a type; type hints are resolved once for each type, not for each value."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return partial(_decode_union, arguments, {_json_type(one): _reader(one) for one in reversed(arguments)})

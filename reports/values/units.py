@@ -1,4 +1,4 @@
-"""Units of measurements and targets, and what it means to be faster in them."""
+"""Units: their dimensions, conversion, which way is better, and figures as text."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def convert(value: float, unit: str, to: str) -> float:
 
 
 def converted(value: float | None, unit: str, to: str) -> float | None:
-    """``value`` in the unit ``to``; ``None`` where there is no finite value, or the units measure different things."""
+    """``value`` in the unit ``to``; ``None`` if it is not finite, or if the units measure different things."""
     if value is None or not math.isfinite(value) or dimension(unit) != dimension(to):
         return None
     return convert(value, unit, to)
 
 
 def lower_is_better(unit: str) -> bool | None:
-    """Tell which way is better: ``True`` for times and energies, ``False`` for rates, ``None`` where neither is."""
+    """``True`` for times and energies, ``False`` for rates, ``None`` for units that do not say which way is better."""
     kind = dimension(unit)
     if kind in ("time", "energy"):
         return True
@@ -109,7 +109,7 @@ def lower_is_better(unit: str) -> bool | None:
 
 
 def shown(value: float, unit: str = "1") -> str:
-    """A figure for people, with its unit: ``0.6 ms``, ``16 µs``, ``5 M neurons``, ``62×``; four significant digits."""
+    """A figure with its unit, to four significant digits: ``0.6 ms``, ``16 µs``, ``5 M neurons``, ``62×``."""
     figure = _with_size(value) if dimension(unit) in _COUNTS else _digits(value)
     if unit == "1":
         return figure
@@ -117,16 +117,16 @@ def shown(value: float, unit: str = "1") -> str:
 
 
 def typeset(text: str) -> str:
-    """A sentence of a record with its units and limits as :func:`shown` writes them: ``≤ 16 µs`` for ``<= 16 us``."""
+    """A sentence with units and limits written as :func:`shown` does: ``≤ 16 µs`` for ``<= 16 us``."""
     for pattern, printed in _IN_SENTENCES:
         text = pattern.sub(printed, text)
     return text
 
 
 def readable(value: float, unit: str) -> str:
-    """As :func:`shown`, a time or a number of bytes in the unit that suits its size: ``6.1 µs`` for 0.0061 ms.
+    """As :func:`shown`, but times and bytes in the unit that suits their size: ``6.1 µs`` for 0.0061 ms.
 
-    A unit suits from a tenth on, as targets are stated: 0.43 ms, not 430 µs.
+    It is the largest unit in which the figure is at least 0.1, as in targets: 0.43 ms, not 430 µs.
     """
     ladder = {"time": ("ns", "us", "ms", "s"), "bytes": ("B", "KB", "MB", "GB")}.get(dimension(unit))
     if not ladder or value == 0.0:
@@ -137,7 +137,7 @@ def readable(value: float, unit: str) -> str:
 
 
 def fitting(value: float, unit: str) -> str:
-    """In ``unit`` where that suits the size, so that a figure and its limit read alike; else as :func:`readable`."""
+    """A figure in ``unit`` from 0.1 to 1000, so that it has the unit of its limit; otherwise as :func:`readable`."""
     return shown(value, unit) if 0.1 <= abs(value) < 1000.0 else readable(value, unit)
 
 
@@ -170,13 +170,13 @@ def listed(texts: Sequence[str]) -> str:
 
 
 def first_of(texts: Sequence[str], most: int) -> str:
-    """``a, b and 3 more``: the first ``most`` of ``texts``, and how many others there are."""
+    """``a, b and 3 more``: the first ``most`` of ``texts``, and the number of the others."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 
 
 def scalar_text(value: object) -> str:
-    """A condition or telemetry value for people."""
+    """A condition or a telemetry value as text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
