@@ -1,4 +1,4 @@
-"""Loads the plugin of the test plan, and shows what failed where a helper asserts."""
+"""Loads the pytest plugin of the test plan, and lets assertions in ``suites.support`` show their values."""
 
 import pytest
 

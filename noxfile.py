@@ -1,8 +1,7 @@
-"""The doors: ``python3 noxfile.py -s stages`` runs the test plan, ``-s tests`` the test suite.
+"""The sessions: ``python3 noxfile.py -s stages`` runs the test plan, ``-s tests`` the test suite.
 
-Works with nothing but Python 3.11 or newer; see ``stages/bootstrap.py`` for how nox is found. Arguments after ``--``
-go to the stage runner, or to pytest in the session ``tests``; ``--thorough`` and ``--nightly`` ask for more than the
-quick plan.
+Python 3.11 or newer is enough: ``stages/bootstrap.py`` installs nox or does without it. Arguments after ``--`` go to
+the runner of the stages, or to pytest in the session ``tests``; ``--thorough`` and ``--nightly`` ask for larger plans.
 """
 
 import os
@@ -34,17 +33,18 @@ nox.options.sessions = [DEFAULT_SESSION]
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = True
 
-# A module is compiled when it is first imported, and kept: an installation need not compile all of them.
+# Modules are compiled when they are first imported, and the bytecode is kept: pip need not compile all of them.
 os.environ["PIP_NO_COMPILE"] = "1"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# The runner's codes for pass, fail, could-not-judge and --time-limit: the second part tells the verdict of the whole.
+# Exit codes after which the next part of a run may start (pass, fail, undecided, time limit): the last part has the
+# verdict of the whole run.
 JUDGED = (0, 1, 2, 75)
 
 
 @cache
 def run_path() -> Path:
-    """Where the run of this call lies; named when it begins, after the set-up, so that its name has its start."""
+    """The folder of this run; its name has the time of the first call, when the run begins."""
     return new_run_path(Path("runs"))
 
 
@@ -62,8 +62,8 @@ def install_main(session: nox.Session, *more: str) -> None:
 
 
 def one_environment(session: nox.Session) -> bool:
-    """Whether one environment serves every stage: the quick plan has no time for several, but pip must agree."""
-    return is_quick(session.posargs) and find_package_set().extra != "cuda13"  # the extra compile is of CUDA 12
+    """Whether one environment serves every stage: the quick plan has no time for several, if the extras agree."""
+    return is_quick(session.posargs) and find_package_set().extra != "cuda13"  # the extra compile needs CUDA 12
 
 
 def install_for(session: nox.Session, stage: Stage) -> None:
@@ -86,7 +86,7 @@ def run_session(session: nox.Session, name: str) -> None:
 
 
 def add_stage(stage: Stage) -> None:
-    """Give the stage its session."""
+    """Add the session of a single stage."""
 
     def one_stage(session: nox.Session) -> None:
         install_for(session, stage)
@@ -97,7 +97,7 @@ def add_stage(stage: Stage) -> None:
 
 
 def add_part(door: str, stage: Stage, before: list[str]) -> str:
-    """Give a stage with an environment of its own a session; the session ``door`` continues the same run."""
+    """Add a session that runs ``stage`` in an environment of its own; the session ``door`` continues the same run."""
 
     def part(session: nox.Session) -> None:
         if "--explain" in session.posargs or one_environment(session):
@@ -117,9 +117,9 @@ def add_part(door: str, stage: Stage, before: list[str]) -> str:
 
 
 def add_door(door: str, doc: str) -> None:
-    """A session for all stages: a part for each with an environment of its own, then the rest, in one run.
+    """Add a session for all stages in one run: a part for each with an environment of its own, then the rest.
 
-    In the quick plan one environment serves all, where it can, and the parts do nothing.
+    In the quick plan one environment serves all stages if possible, and the parts do nothing.
     """
     parts: list[str] = []
     for stage in STAGES:
@@ -127,9 +127,9 @@ def add_door(door: str, doc: str) -> None:
             parts.append(add_part(door, stage, parts[-1:]))
 
     def rest(session: nox.Session) -> None:
-        alone = one_environment(session)
-        install_main(session, *(dict.fromkeys(extra for stage in STAGES for extra in stage.extras) if alone else ()))
-        if parts and not alone and not {"--resume", "--explain"} & set(session.posargs):
+        shared = one_environment(session)
+        install_main(session, *(dict.fromkeys(extra for stage in STAGES for extra in stage.extras) if shared else ()))
+        if parts and not shared and not {"--resume", "--explain"} & set(session.posargs):
             run_module(session, "stages", "run", "--resume", str(run_path()), *of_one_sitting(session.posargs))
         else:
             run_session(session, door)

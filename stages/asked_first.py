@@ -1,4 +1,4 @@
-"""The order that ``--first`` asks for: cases whose names contain a given text run before all others."""
+"""The option ``--first``: cases whose names contain a given text run before all others."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pytest
 
 
 def turn_of(case: str, first: Sequence[str]) -> int:
-    """Index of the first text that the name of the case contains, or the number of texts."""
+    """Rank of a case: the index of the first text that its name contains, or the number of texts."""
     return next((turn for turn, text in enumerate(first) if text in case), len(first))
 
 
 class AskedFirst:
-    """Plugin that sorts the cases of one process; where several run side by side, ``grouping`` sorts units."""
+    """Plugin that sorts the cases of one process. With several processes, :mod:`stages.grouping` sorts the units."""
 
     def __init__(self, first: Sequence[str]) -> None:
         self._first = first
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Sort the cases by their turn; each keeps its place among those of the same turn."""
+        """Sort the cases by rank; cases of one rank keep their order."""
         items.sort(key=lambda item: turn_of(item.nodeid, self._first))

@@ -1,4 +1,4 @@
-"""``python3 noxfile.py`` on a machine with nothing but Python: get nox, or do without it.
+"""Starts ``python3 noxfile.py`` on a machine with nothing but Python: installs nox, or runs without it.
 
 Standard library only.
 """
@@ -19,13 +19,13 @@ NOX = "nox>=2025.5.1"
 FOLDER = ".nox-bootstrap"
 DEFAULT_SESSION = "stages"
 USAGE = 4
-"""Exit code of wrong usage, as the runner has it."""
+"""Exit code of wrong usage, the same as the runner's."""
 
 INTERRUPTED = 130
-"""Exit code after a signal that ends a run, as nox has it."""
+"""Exit code after a signal that ends a run, the same as nox's."""
 
 SPREAD = ("-n", "2", "--dist", "loadfile")
-"""The test suite runs in two processes; a file stays in one, for what its cases share is costly to make."""
+"""The test suite runs in two processes; a file stays in one, since the fixtures that its cases share are costly."""
 
 LARGER_PLANS = ("--thorough", "--nightly")
 """Arguments that ask for more than the quick plan."""
@@ -37,18 +37,18 @@ OF_SESSIONS = frozenset(
         *("targets", "thorough", "time-limit", "workers"),
     )
 )
-"""Options of what the sessions run; nox has none of them."""
+"""Options of the commands in the sessions. nox has none of them, so before ``--`` they are an error."""
 
 IMPORTS = "suites/harness/test_imports.py"
-"""The contract of imports, which the linters do not know."""
+"""The test of the import rules, which the linters do not check."""
 
 
 def start(root: Path, arguments: Sequence[str]) -> int:
     """Run nox with ``arguments`` and return its exit code.
 
-    nox is taken from this environment, else from a virtual environment of its own under ``root``. Where that cannot
-    be made, or ``--no-venv`` forbids installing, the sessions' commands run directly in this environment. A signal that
-    ends a run (:mod:`stages.signals`) ends what was started here first.
+    nox is that of this environment, or is installed into a virtual environment under ``root``. If that fails, or
+    ``--no-venv`` forbids it, the commands of the sessions run directly in this environment. A signal that ends a run
+    (:mod:`stages.signals`) ends the started process first.
     """
     before, after = _split(arguments)
     misplaced = [place for place, one in enumerate(before) if one.partition("=")[0] in OF_SESSIONS]
@@ -76,12 +76,12 @@ def _start(root: Path, arguments: Sequence[str]) -> int:
 
 
 def fetch_nox(folder: Path) -> tuple[str | None, str]:
-    """Return the interpreter of a virtual environment that has nox, and why there is none."""
+    """The interpreter of a virtual environment with nox, which is made if need be, or ``None`` and the problem."""
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if python.is_file() and not _problem([str(python), "-c", "import nox"]):
         return str(python), ""
     print(f"noxfile: installing nox into {folder.name}", file=sys.stderr, flush=True)
-    ours = find_spec("pip") is not None  # it installs elsewhere, too: an environment without a pip is made at once
+    ours = find_spec("pip") is not None  # our pip can install there; an environment without pip is made faster
     pip = [sys.executable, "-m", "pip", "--python", str(python)] if ours else [str(python), "-m", "pip"]
     for command in (
         [sys.executable, "-m", "venv", "--clear", *(["--without-pip"] if ours else []), str(folder)],
@@ -121,7 +121,7 @@ def run_directly(root: Path, arguments: Sequence[str], reason: str) -> int:
 
 
 def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]:
-    """Return what a session runs after its set-up, each to be prefixed with ``python -m``.
+    """The commands that a session runs after its set-up, without the leading ``python -m``.
 
     Raises
     ------
@@ -140,12 +140,12 @@ def session_commands(session: str, positional: Sequence[str]) -> list[list[str]]
 
 
 def is_quick(positional: Sequence[str]) -> bool:
-    """Whether these arguments of a session ask for the quick plan, the default; a run that is resumed has its plan."""
+    """Whether the arguments of a session ask for the quick plan, the default; a resumed run has its own plan."""
     return not {*LARGER_PLANS, "--resume"} & set(positional)
 
 
 def of_one_sitting(positional: Sequence[str]) -> list[str]:
-    """Those arguments of a session that belong to one start of the runner, not to the plan: a second start has them."""
+    """The arguments of a session that are not part of the plan: a second start of the runner needs them again."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     for name in ("--workers", "--time-limit", "--first"):
         parser.add_argument(name, action="append", default=[])
@@ -172,7 +172,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _problem(command: Sequence[str]) -> str:
-    """Run a command quietly; return the last line of what it said if it failed."""
+    """Run a command quietly; return the last line of its output if it fails, else an empty text."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:

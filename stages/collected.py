@@ -1,4 +1,4 @@
-"""What pytest collected: written down by the process that collects, and held against results and sources afterwards."""
+"""What pytest collected: written by the process that collects, and later compared with the results and the sources."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Collection:
     collected : tuple of str
         Node ids of all cases found, in order.
     deselected : tuple of str
-        Those of them that an option, a conftest or another plugin left out.
+        Those that an option, a conftest file or another plugin left out.
     plugins : tuple of str
-        Plugins besides pytest's and the test plan's: packages, and conftest files relative to the checkout.
+        Plugins other than those of pytest and the test plan: packages, and conftest files relative to the checkout.
     longest_limit_s : float or None
-        Longest time limit that a case states for itself.
+        Longest time limit that a case states for itself, in seconds.
     sha256 : str
-        Over ``collected`` and ``deselected``.
+        Digest of ``collected`` and ``deselected``.
     """
 
     collected: tuple[str, ...]
@@ -53,11 +53,11 @@ class CollectionNotes:
     Parameters
     ----------
     path : Path
-        Where to; every process that collects writes the same.
+        The file to write; every process that collects writes the same text.
     begun : iterable of str
-        Cases that another process began, and that are not run again.
+        Cases that another process began and that do not run again.
     later : str
-        A gate whose cases a later process runs; empty: none.
+        Name of a gate whose cases a later process runs; empty: none.
     """
 
     def __init__(self, path: Path, begun: Iterable[str] = (), later: str = "") -> None:
@@ -67,19 +67,19 @@ class CollectionNotes:
         self._found: list[str] = []
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Count each case as it is found, before anything can take it away."""
+        """Note each case when it is found, before any plugin can remove it."""
         self._found.append(item.nodeid)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leave out what another process runs."""
+        """Leave out cases that another process runs."""
         waiting = (item.nodeid for item in items for mark in item.iter_markers("gate") if self._later in mark.args)
         self._elsewhere.update(waiting)
         items[:] = [item for item in items if item.nodeid not in self._elsewhere]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Write down what was found, and what of it will not run."""
+        """Write down the cases that were found, and those that will not run anywhere."""
         kept = {item.nodeid for item in session.items} | self._elsewhere
         gone = tuple(found for found in self._found if found not in kept)
         limits = [limit for item in session.items if (limit := limit_of(item)) is not None]
@@ -92,7 +92,7 @@ class CollectionNotes:
 
 
 def loaded_plugins(config: pytest.Config) -> tuple[str, ...]:
-    """Return packages and conftest files that are loaded as plugins, besides pytest and the test plan, in order."""
+    """Packages and conftest files that are loaded as plugins, sorted, without pytest and the test plan."""
     return tuple(sorted({name for plugin in config.pluginmanager.get_plugins() for name in _names(plugin, config)}))
 
 
@@ -107,7 +107,7 @@ def _names(plugin: object, config: pytest.Config) -> Iterable[str]:
 
 
 def read_collection(path: Path) -> Collection | None:
-    """Read what :class:`CollectionNotes` wrote; ``None`` if nothing was, or if it is not what was written."""
+    """Read what :class:`CollectionNotes` wrote; ``None`` if the file is missing, damaged or changed."""
     if not path.is_file():
         return None
     try:
@@ -118,19 +118,19 @@ def read_collection(path: Path) -> Collection | None:
 
 
 def longest_limit_s(path: Path, default_s: float) -> float:
-    """Return the longest time limit of a case, in seconds, of those that :class:`CollectionNotes` wrote down."""
+    """The longest time limit of a collected case in seconds, at least ``default_s``."""
     found = read_collection(path)
     return max(default_s, (found.longest_limit_s if found is not None else None) or 0.0)
 
 
 def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
-    """Why collected and reported cases do not add up, with the numbers; empty if each collected case is accounted for.
+    """Why collected and reported cases do not add up, with the numbers; empty if every collected case has a result.
 
     Parameters
     ----------
     collection : Collection
     reported : iterable of str
-        Node ids with a result; those of modules that were not collected do not count.
+        Node ids with a result; ids of modules (without ``::``) do not count.
     """
     cases = [case for case in reported if "::" in case]
     twice = sorted({case for case in cases if cases.count(case) > 1}) if len(set(cases)) < len(cases) else []
@@ -146,10 +146,10 @@ def unaccounted(collection: Collection, reported: Iterable[str]) -> str:
 
 
 def uncollected(root: Path, suites: Sequence[str], collection: Collection, reported: Iterable[str]) -> tuple[str, ...]:
-    """Test functions that the sources in the folders ``suites`` define and nobody collected.
+    """Test functions that the sources in the folders ``suites`` define and pytest did not collect.
 
-    Of two with one name in a module or class only the last can be collected: the name is followed by ``, defined
-    twice``. A module that has a result of its own (it was skipped, or could not be imported) has no cases to look for.
+    Of two functions with one name in a module or class pytest collects the last only: such a name is followed by
+    ``, defined twice``. Modules with a result of their own (skipped, or not importable) are not searched.
     """
     seen = {case.partition("[")[0] for case in collection.collected} | {case for case in reported if "::" not in case}
     files = sorted({file for folder in suites for file in (root / folder).rglob(_FILES)})
@@ -163,7 +163,7 @@ def uncollected(root: Path, suites: Sequence[str], collection: Collection, repor
 
 
 def _test_functions(file: Path) -> Iterator[Counter[str]]:
-    """How often each name is defined: in the module, and in each of its classes."""
+    """How often each test function is defined: in the module, and in each of its classes."""
     try:
         module = ast.parse(file.read_bytes())
     except SyntaxError:  # pytest says so itself
@@ -176,7 +176,7 @@ def _test_functions(file: Path) -> Iterator[Counter[str]]:
 
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """The statements of a module or class, also those under ``if``, ``try`` and ``with``, and in loops."""
+    """The statements of a module or class, also those inside ``if``, ``try``, ``with`` and loops."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt):
             yield child

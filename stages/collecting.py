@@ -1,4 +1,4 @@
-"""From pytest's reports to case results: one per case, written when the case has been torn down."""
+"""Turns pytest's reports into results, one for each case, written after its teardown."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ATTRIBUTE = "burstproof"
 
 @dataclass(frozen=True)
 class Findings:
-    """What a case knows of itself and pytest's report does not.
+    """What pytest's report of a case lacks.
 
-    ``unjudged`` makes its failure an error. ``raised`` says that the phase ended with an exception, whatever a hook of
-    a conftest file made of it; ``ran`` that the function of the case's source has run to its end.
+    ``unjudged`` makes a failure an error. ``raised``: the phase ended with an exception, even if a hook of a conftest
+    file turned it into a pass. ``ran``: the function in the case's source ran to its end.
     """
 
     requirements: tuple[str, ...]
@@ -40,37 +40,31 @@ class Findings:
 
     @classmethod
     def of(cls, report: pytest.TestReport) -> Findings:
-        """Read what :meth:`put_on` attached; a report that a crashed worker left has none."""
+        """Read what :meth:`put_on` attached; the report of a crashed worker has nothing attached."""
         plain = getattr(report, _ATTRIBUTE, None)
         return cls((), report.nodeid, (), unjudged=True) if plain is None else decode(cls, plain, report.nodeid)
 
 
 class CaseCollector:
-    """A pytest plugin that writes result lines.
-
-    Parameters
-    ----------
-    lines : ResultLines
-        Where they go.
-    """
+    """A pytest plugin that writes a result line for each case to ``lines``."""
 
     def __init__(self, lines: ResultLines) -> None:
         self._lines = lines
         self._phases: dict[str, list[pytest.TestReport]] = {}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Name the case before it can crash the interpreter."""
+        """Write the name of the case before it can crash the interpreter."""
         self._lines.started(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather the phases of a case; its last, or the report of a crashed worker, completes it."""
+        """Gather the phases of a case until its teardown, or the report of a crashed worker, completes it."""
         phases = self._phases.setdefault(report.nodeid, [])
         phases.append(report)
         if report.when not in ("setup", "call"):
             self._lines.finished(case_result(self._phases.pop(report.nodeid)))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record modules that could not be collected or skipped themselves: their cases are not seen otherwise."""
+        """Record modules that could not be collected or were skipped: their cases have no reports."""
         if report.passed:
             return
         outcome = Outcome.SKIPPED if report.skipped else Outcome.ERROR
@@ -86,7 +80,7 @@ class CaseCollector:
 
 
 def case_result(phases: Sequence[pytest.TestReport]) -> CaseResult:
-    """Combine the reports of a case's phases."""
+    """Combine the reports of the phases of a case."""
     last = phases[-1]
     found = Findings.of(last)
     outcome, reason = _outcome(phases)
@@ -104,7 +98,7 @@ def case_result(phases: Sequence[pytest.TestReport]) -> CaseResult:
 
 
 def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return why a report was skipped, without pytest's prefix; the empty string where nobody said."""
+    """Return why a case was skipped, without pytest's prefix; empty if no reason was given."""
     expected = getattr(report, "wasxfail", None)
     if expected is not None:
         text = expected.removeprefix("reason: ").strip()

@@ -27,11 +27,11 @@ from stages.runner import Runner
 
 PROGRAM = "python -m stages"
 TO_BE_CONTINUED = 75
-"""Exit code of a sitting whose time was over before the plan was; EX_TEMPFAIL of sysexits.h."""
+"""Exit code if a time limit came before the end of the plan; EX_TEMPFAIL of sysexits.h."""
 
 
 class _Parser(ExactParser):
-    """A parser whose usage errors are ours, with exit code 4."""
+    """A parser that raises usage errors as :class:`InputError`, with exit code 4."""
 
     def error(self, message: str) -> NoReturn:
         where = self.prog.removeprefix(PROGRAM).strip() or None
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
     root : Path
         The checkout.
     plan : sequence of Stage
-        The stages there are.
+        All stages.
     """
     try:
         refuse_bare_dashes(arguments)
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str], root: Path, plan: Sequence[Stage] = PLAN) -> 
 
 
 def select(names: Sequence[str], plan: Sequence[Stage] = PLAN) -> tuple[Stage, ...]:
-    """Return the named stages in the order of the plan, or the whole plan where none is named.
+    """The named stages in the order of the plan; the whole plan if none is named.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def _carried_out(runner: Runner, only: Sequence[str]) -> int:
 
 
 def _refuse_used(folder: RunFolder) -> None:
-    """Refuse a new run where another one is, or where other files are."""
+    """Refuse a folder with another run or with other files for a new run."""
     if folder.exists:
         raise InputError("this run exists already", where="--run", got=str(folder.path), cure="Use --resume.")
     if folder.path.is_dir() and any(path.name != LOCK_NAME for path in folder.path.iterdir()):
@@ -223,14 +223,14 @@ def _refuse_used(folder: RunFolder) -> None:
 
 
 def _chosen(options: argparse.Namespace) -> list[str]:
-    """Options that belong to what was asked for."""
+    """Options that are part of the plan of a run."""
     kind = [] if options.plan == QUICK else [f"--{options.plan}"]
     targets = [] if options.targets is None else ["--targets", str(options.targets)]
     return [*kind, *(["--gpu-free"] if options.gpu_free else []), *targets]
 
 
 def _carried(options: argparse.Namespace) -> tuple[str, ...]:
-    """Options that say how this start of the runner carries out the plan."""
+    """Options that hold for this start of the runner only."""
     workers = () if options.workers == MOST_WORKERS else ("--workers", str(options.workers))
     limit = () if math.isinf(options.time_limit) else ("--time-limit", f"{options.time_limit:g}")
     return (*workers, *limit, *(f"--first={text}" for text in options.first))

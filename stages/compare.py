@@ -1,7 +1,7 @@
 """``python -m stages.compare``: build a base commit beside the working tree, run both in turns, compare (RE-4, ST-6).
 
-The base is checked out as a worktree of git. Each side runs the CPU rows of stage 6 several times, in the order ABBA,
-on this machine and in this environment, so that neither a slow machine nor one that becomes slower is taken for a
+The base is checked out as a git worktree. Each side runs the GPU-free part of stage 6 several times, in the order ABBA,
+on this machine and in this environment, so that neither a slow machine nor one that becomes slower looks like a
 regression. Exit codes are those of ``python -m reports compare``.
 """
 
@@ -37,7 +37,7 @@ class Turn:
 
 
 def turns(base: Path, new: Path, out: Path, runs: int) -> tuple[Turn, ...]:
-    """The runs in order: base, new, new, base, base, new ..., so that a drift of the machine meets both sides."""
+    """The runs in order: base, new, new, base, base, new ..., so that a drift of the machine affects both sides."""
     planned: list[Turn] = []
     for place in range(runs):
         pair = [Turn("base", base, out / f"base-{place + 1}"), Turn("new", new, out / f"new-{place + 1}")]
@@ -46,7 +46,7 @@ def turns(base: Path, new: Path, out: Path, runs: int) -> tuple[Turn, ...]:
 
 
 def measure(turn: Turn, call: Call) -> None:
-    """Run the CPU rows of one side.
+    """Run the GPU-free part of the stage on one side.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _main(options: argparse.Namespace, root: Path) -> int:
 
 
 def _base(root: Path) -> str:
-    """HEAD where files were changed; else where the branch left main; else the commit before HEAD."""
+    """The default base: HEAD if files were changed, else the commit where the branch left main, else HEAD~1."""
     head = _git(root, "rev-parse", "HEAD")
     if _git(root, "status", "--porcelain"):
         return head

@@ -1,4 +1,4 @@
-"""What the runner says: first what is not proven, then a line per stage, and where the report lies."""
+"""The output of the runner: what cannot run here, a line for each stage, then a summary and the path of the report."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _BAD = (Verdict.FAIL, Verdict.ERROR, Verdict.AMBIGUOUS)
 
 @dataclass
 class Console:
-    """Prints how a run goes on: on a terminal in one line that is written again, elsewhere in a line now and then.
+    """Prints the progress of a run: on a terminal in one line that is rewritten, elsewhere in a line now and then.
 
     Attributes
     ----------
     out : text file
         By default standard output.
     every_s : float
-        Seconds between lines where ``out`` is no terminal.
+        Seconds between lines if ``out`` is no terminal.
     """
 
     out: TextIO = field(default_factory=lambda: sys.stdout)
@@ -56,13 +56,13 @@ class Console:
         print(*map(visible, lines), sep="\n", file=self.out, flush=True)
 
     def stage_begins(self, stage: Stage, gate: Gate) -> None:
-        """Name the stage, and what a closed gate leaves of it."""
+        """Print the name of the stage, and what still runs if its gate is closed."""
         self._said_s = 0.0
         closed = "" if gate.is_open else f"; gate {gate.name} is closed, what runs: {stage.gpu_free}"
         self.say(f"{stage.name} {stage.title} ...{closed}")
 
     def stage_goes_on(self, progress: Progress, elapsed_s: float) -> None:
-        """Say how far the stage is."""
+        """Print the progress of the stage."""
         if self.out.isatty():
             width = get_terminal_size().columns - 1
             shown = visible(f"  {progress.line(elapsed_s, width - 2)}")[:width]
@@ -73,7 +73,7 @@ class Console:
             self.say(f"  {progress.line(elapsed_s)}")
 
     def stage_ended(self, run: StageRun, cases: Sequence[CaseResult]) -> None:
-        """Say how the stage's cases ended."""
+        """Print how the cases of the stage ended."""
         self.say("; ".join(filter(None, (f"  {counted(cases)} in {run.duration_s:.0f} s", busy(run), run.problem))))
 
 
@@ -84,7 +84,7 @@ def counted(cases: Sequence[CaseResult]) -> str:
 
 
 def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
-    """Return the first line of a run: what cannot be proven here, and why."""
+    """The first line of a run: stages whose gate is closed here, and why."""
     closed: dict[str, list[str]] = {}
     for stage in stages:
         if not gates[stage.gate].is_open:
@@ -96,7 +96,7 @@ def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
 
 
 def plan_line(plan: str) -> str:
-    """Return which plan runs, and what the larger ones add."""
+    """A line about the plan, and the option for a larger one."""
     return {
         QUICK: "Quick plan: what takes long is left out, and named in the report; --thorough runs it.",
         THOROUGH: "Thorough plan: all cases but those of the nightly plan (--nightly).",
@@ -122,7 +122,7 @@ def closing(record: RunRecord, folder: Path) -> list[str]:
 
 
 def _why_not_0(record: RunRecord) -> list[str]:
-    """Say why a run in which nothing failed ends with exit code 3."""
+    """A line that explains exit code 3; none for other exit codes."""
     if exit_code(record) is not ExitCode.INVALID_ENVIRONMENT:
         return []
     closed = [stage for stage in record.stages if stage.stage in record.asked and not stage.gate_open]
@@ -134,7 +134,7 @@ def _why_not_0(record: RunRecord) -> list[str]:
 
 
 def closing_part(record: RunRecord, folder: Path) -> list[str]:
-    """Return the summary of a part: what it did not pass, and what is still to run."""
+    """The summary of a run that is not complete: what did not pass, and what is still to run."""
     waiting = [stage.stage for stage in record.stages if not stage.ended_utc]
     return [
         *_section("Not passed:", _not_passed(record)),
@@ -149,7 +149,7 @@ def _was_cut_off(stage: StageRun) -> bool:
 
 
 def explanation(stages: Sequence[Stage], gates: Mapping[str, Gate], plan: str) -> list[str]:
-    """Return, stage by stage, what would run here and why not the rest."""
+    """What would run here, stage by stage, and why the rest would not."""
     lines = [opening(stages, gates), plan_line(plan)]
     for stage in stages:
         gate = gates[stage.gate]
@@ -177,7 +177,7 @@ def _section(title: str, lines: list[str]) -> list[str]:
 
 
 def _goals(record: RunRecord, folder: Path) -> list[str]:
-    """Return the table of goals, if any was measured; a line for each reason why others were not."""
+    """The table of goals, if one was measured, and a line for each user target that judged nothing."""
     targets = targets_of(folder)
     rows = goal_rows(record, targets)
     lines = [f"  {line}" for line in goal_lines(rows)] if any(row.is_measured for row in rows) else []
@@ -186,20 +186,23 @@ def _goals(record: RunRecord, folder: Path) -> list[str]:
 
 
 def _not_proven(record: RunRecord) -> list[str]:
-    """Return one line per reason, with the ids it holds for."""
+    """Requirements that are not proven: a line for each reason, with their ids."""
     ids: dict[str, list[str]] = {}
     others = 0
     planned = {name for stage in record.stages for name in stage.requirements}
-    for row in trace(record):
-        if row.status is Status.NOT_PROVEN and row.requirement.id in planned:
+    for row in (row for row in trace(record) if row.status is Status.NOT_PROVEN):
+        if row.requirement.id in planned:
             ids.setdefault(row.reason, []).append(row.requirement.id)
-        others += row.status is Status.NOT_PROVEN and row.requirement.id not in planned
+        else:
+            others += 1
     lines = [f"  {', '.join(names)}: {reason}" for reason, names in ids.items()]
-    return [*lines, *([f"  {units.counted(others, 'requirement')} of other stages: see the report"] if others else [])]
+    if others:
+        lines.append(f"  {units.counted(others, 'requirement')} of other stages: see the report")
+    return lines
 
 
 def _not_passed(record: RunRecord) -> list[str]:
-    """Return one line per reason, with the first case that it holds for."""
+    """Cases that did not pass: a line for each reason, with the first of them."""
     found: dict[tuple[str, str], list[str]] = {}
     for case in record.cases:
         verdict = case_verdict(case, record.judgements_of(case.case))

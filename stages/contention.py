@@ -1,4 +1,4 @@
-"""What else kept the machine busy while a stage ran (Linux): load, stolen time, CPU time of others, CPU clock."""
+"""Other work on the machine while a stage ran (Linux): load, stolen time, CPU time of other processes, CPU clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTED = 8  # guest time, which follows, is in user time already
 
 @dataclass(frozen=True)
 class CpuTimes:
-    """CPU time since the machine started, in seconds over all cores, and the part of it that is this run's."""
+    """CPU time of all cores since the machine started, in seconds; ``own_s`` is that of this run."""
 
     total_s: float
     idle_s: float
@@ -26,9 +26,9 @@ class CpuTimes:
 
 
 def read_times(proc: Path = _PROC) -> CpuTimes | None:
-    """Read the clocks of the CPUs, or ``None`` where there are none to read.
+    """Read the CPU times; ``None`` on systems without ``/proc``.
 
-    What this process, and each child that has ended, took is its own; a child that still runs counts as another's.
+    This process and its children that have ended count as ``own_s``; a child that still runs counts as another process.
     """
     try:
         fields = (proc / "stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
@@ -42,13 +42,13 @@ def read_times(proc: Path = _PROC) -> CpuTimes | None:
 
 
 def contention_between(before: CpuTimes | None, after: CpuTimes | None, proc: Path = _PROC) -> Mapping[str, float]:
-    """What others took between two readings; empty where nothing could be read.
+    """What other processes used between two readings; empty if nothing could be read.
 
     Returns
     -------
     mapping
         ``others`` and ``steal`` as shares of the CPU time of all cores (0 to 1), ``load`` (one-minute average of
-        runnable processes), ``clock_mhz`` (mean of the cores, where the system tells it).
+        runnable processes), ``clock_mhz`` (mean of the cores, if the system reports it).
     """
     if before is None or after is None or after.total_s <= before.total_s:
         return {}
@@ -62,7 +62,7 @@ def contention_between(before: CpuTimes | None, after: CpuTimes | None, proc: Pa
 
 
 def worst_of(one: Mapping[str, float], other: Mapping[str, float]) -> Mapping[str, float]:
-    """What was worse of two readings by :func:`contention_between`: more of all but the clock, and less of that."""
+    """The worse values of two results of :func:`contention_between`: the lower clock, and the higher of all else."""
     both = {name: (one.get(name, value), other.get(name, value)) for name, value in {**one, **other}.items()}
     return {name: min(pair) if name == "clock_mhz" else max(pair) for name, pair in both.items()}
 

@@ -1,10 +1,10 @@
-"""What a case declares to measure: names, and the conditions that its figures hold for.
+"""The marker ``measures``, by which a case declares the names and conditions of the measurements that it delivers.
 
 ``@pytest.mark.measures("burst.latency", backend="cuda", neurons=[100_000, 1_000_000], device=...)`` says that the case
 delivers ``burst.latency`` whenever it passes. A condition has one value or a list of alternatives; an ellipsis stands
-for a value that only the machine knows. Several markers are several declarations. What only some parameters of a case
-deliver is declared on these parameters; what needs something that may not be installed takes ``only_if="words"``, and
-may then be missing.
+for a value that only the machine knows. A case may have several markers. If only some parameters deliver a measurement,
+the marker is put on these parameters. With ``only_if="words"`` a measurement may be missing, since it depends on
+something that may not be installed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reports.values.measurement import Measurement, Scalar
 MARKER = "measures"
 
 Alternatives = tuple[Scalar, ...] | EllipsisType
-"""Values that a condition may have; an ellipsis: any."""
+"""Values that a condition may have; an ellipsis allows any value."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,9 @@ class Declared:
     names : tuple of str
         Measurements that the case delivers when it passes.
     conditions : mapping of str to Alternatives
-        What they hold for; a condition that is not named here may have any value in a measurement, but answers no
-        target.
+        Their conditions. A measurement may have others as well, but these do not meet the conditions of a target.
     only_if : str
-        On what the measurements depend, besides the case's gates; empty if each must arrive.
+        What the measurements depend on besides the gates of the case; empty if the case must deliver all of them.
     """
 
     names: tuple[str, ...]
@@ -52,7 +51,7 @@ class Declared:
         Raises
         ------
         pytest.UsageError
-            No name, something that is no name, or a condition without a value.
+            There is no name, a name is no text, or a condition has no value.
         """
         names = tuple(name for name in mark.args if isinstance(name, str))
         if len(names) != len(mark.args) or not names:
@@ -64,7 +63,7 @@ class Declared:
         return cls(names, {name: _alternatives(name, value) for name, value in given.items()}, only_if)
 
     def allows(self, measurement: Measurement) -> str:
-        """Why ``measurement`` contradicts the declaration, in words; empty if it does not."""
+        """Why ``measurement`` contradicts the declaration; empty if it does not."""
         if measurement.name not in self.names:
             return f"{measurement.name} is not declared"
         for name, allowed in self.conditions.items():
@@ -76,7 +75,7 @@ class Declared:
         return ""
 
     def reaches(self, target: Target) -> str:
-        """Why no figure of the declaration can be judged by ``target``, in words; empty if one can."""
+        """Why ``target`` cannot judge any measurement of the declaration; empty if it can."""
         if not any(fnmatchcase(name, target.measurement) for name in self.names):
             return f"no {target.measurement} is declared"
         for name, wanted in target.conditions.items():
@@ -94,7 +93,7 @@ def declared_by(item: pytest.Item) -> tuple[Declared, ...]:
 
 
 def breach(declared: Sequence[Declared], taken: Sequence[Measurement]) -> str:
-    """What a passing case declared and did not deliver, or delivered and did not declare; empty if it kept its word."""
+    """A measurement that was declared but not delivered, or delivered but not declared; empty if there is none."""
     for one in declared:
         for name in () if one.only_if else one.names:
             against = [one.allows(measurement) for measurement in taken if measurement.name == name]

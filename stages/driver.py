@@ -1,4 +1,4 @@
-"""Which set of packages suits the NVIDIA driver of this machine, found with the standard library only."""
+"""Chooses the set of packages that suits the NVIDIA driver of this machine; standard library only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PackageSet:
 
 @dataclass(frozen=True)
 class Driver:
-    """What the driver says: the CUDA version it serves, and the compute capabilities of its GPUs."""
+    """The CUDA version that the driver supports, and the compute capabilities of the GPUs."""
 
     cuda: tuple[int, int]
     capabilities: tuple[tuple[int, int], ...]
@@ -38,7 +38,7 @@ def find_package_set() -> PackageSet:
 
 
 def choose(driver: Driver) -> PackageSet:
-    """Choose the extra for a driver: CUDA 13 needs a driver for it and only GPUs of capability 7.5 or more."""
+    """Choose the extra: CUDA 13 needs a driver that supports it, and capability 7.5 or more of every GPU."""
     version = f"the driver serves CUDA {driver.cuda[0]}.{driver.cuda[1]}"
     if not driver.capabilities:
         return PackageSet("", f"{version}, but lists no GPU")
@@ -52,7 +52,7 @@ def choose(driver: Driver) -> PackageSet:
 
 
 def ask_driver(library: ctypes.CDLL) -> Driver | None:
-    """Ask the driver library, without a context; ``None`` if it refuses."""
+    """Ask the driver library, without creating a context; ``None`` if it returns an error."""
     version = ctypes.c_int(0)
     if library.cuDriverGetVersion(ctypes.byref(version)) != 0:
         return None

@@ -1,4 +1,4 @@
-"""The software that a stage runs with, as the record names it."""
+"""The software environment of a stage: interpreter, packages, variables, and changes in the checkout."""
 
 from __future__ import annotations
 
@@ -30,24 +30,27 @@ IGNORED = (
     *("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONDUMPREFS", "PYTHONPROFILEIMPORTTIME"),
     *("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
 )
-"""Variables that would narrow, alter or slow down the suites; their process does not get them."""
+"""Variables that would narrow, alter or slow down the suites, and are not passed on to them."""
 _PYTEST = "pytest11"
 _HARMLESS = ("console_scripts", "gui_scripts", _PYTEST)
-"""Groups of entry points that nothing loads by itself; of pytest's, the suites load ``PLUGINS`` alone."""
+"""Groups of entry points that are not loaded automatically; of pytest's plugins the suites load ``PLUGINS`` only."""
 
 PLUGINS = ("xdist", "benchmark")
-"""Plugins of pytest that the suites need, by their entry points."""
+"""Entry points of the pytest plugins that the suites need."""
 
 
 def take_environment(root: Path) -> Environment:
     """Describe this interpreter, its packages and the checkout at ``root``.
 
-    Tracked files are compared with the commit, all but line ends, whatever git was told of them. Untracked files that
-    git does not ignore are changes, too: a ``conftest.py`` can drop cases. So are modules among the sources that git
-    ignores, in links and repositories of their own as well; another folder that git was told to look at; on
-    ``PYTHONPATH`` a ``sitecustomize``, which can alter pytest itself, plugins of pytest, and modules that stand in for
-    those of Python, of its packages or of the project. Where git does not say what changed, nobody knows: that is a
-    change.
+    These count as changes of the checkout:
+
+    - a tracked file that differs from the commit in more than line ends, whatever git was told to assume of it;
+    - an untracked file that git does not ignore, since a ``conftest.py`` can drop cases;
+    - an ignored module beside the sources, also in a link or in a repository of its own;
+    - a working tree elsewhere, if git was told to use one;
+    - on ``PYTHONPATH`` a ``sitecustomize``, which can alter pytest itself, a plugin of pytest, and a module that
+      shadows one of Python, of its packages or of the project;
+    - git gives no answer, so that nobody knows what changed.
     """
     commit = _git(root, "rev-parse", "HEAD")
     changed = [*_injected(), *_standing_in(root)]
@@ -66,14 +69,14 @@ def take_environment(root: Path) -> Environment:
 
 
 def written_files(root: Path) -> Mapping[str, tuple[int, ...]]:
-    """What the file system says of each tracked file, so that an edit which is taken back shows."""
+    """Inode, size and times of each tracked file, which change even if an edit is undone."""
     names = (_git(root, "ls-files", "-z") or "").split("\0")
     found = {name: (root / name).lstat() for name in names if name and os.path.lexists(root / name)}
     return {name: (one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for name, one in found.items()}
 
 
 def environment_since(root: Path, before: Environment, written: Mapping[str, tuple[int, ...]]) -> Environment:
-    """``before`` with what became of the checkout since :func:`written_files` said ``written``."""
+    """``before`` with all changes of the checkout since :func:`written_files` returned ``written``."""
     now, files = take_environment(root), written_files(root)
     changed = [*before.git_changes, *now.git_changes]
     if now.git_commit != before.git_commit:
@@ -84,7 +87,7 @@ def environment_since(root: Path, before: Environment, written: Mapping[str, tup
 
 
 def _altered(root: Path) -> list[str]:
-    """Tracked files that are not those of the commit, as ``git status`` writes them."""
+    """Tracked files that differ from the commit, as ``git status`` prints them."""
     said = _git(root, "ls-tree", "-r", "-z", "HEAD")
     if said is None:
         return [_no_answer("ls-tree")]
@@ -99,7 +102,7 @@ def _altered(root: Path) -> list[str]:
 
 
 def _is_blob(path: Path, digest: str) -> bool:
-    """Whether a file or link holds what git calls so; a text's line ends may be those of its system."""
+    """Whether a file or link has the content of the blob ``digest``; line ends may be those of the system."""
     if path.is_symlink():
         content = os.fsencode(path.readlink())
     elif path.is_file():
@@ -112,7 +115,7 @@ def _is_blob(path: Path, digest: str) -> bool:
 
 
 def _hidden(root: Path) -> list[str]:
-    """What ``git status`` does not say: ignored modules among tracked ones, and that git looks at another folder."""
+    """What ``git status`` does not report: ignored modules beside tracked ones, and a working tree elsewhere."""
     listed = _asked(root, "ls-tree", "-d", "--name-only", "HEAD")
     folders = [name for name in listed if name[0] not in ".?"]
     own = (":(glob)*", ":(glob)*/__init__.*")
@@ -125,9 +128,9 @@ def _hidden(root: Path) -> list[str]:
 
 
 def _holds_modules(root: Path, name: str) -> bool:
-    """Whether an ignored file is a module, or a folder into which git does not look, a link or repository, has some.
+    """Whether an ignored path is a module, or a folder with modules (a link or a repository, which git does not enter).
 
-    In the top folder only a package can be imported from such a one.
+    Of a folder in the top folder only a package counts: nothing else can be imported from it.
     """
     path = root / name
     if not path.is_dir():
@@ -137,18 +140,17 @@ def _holds_modules(root: Path, name: str) -> bool:
 
 
 def _injected() -> list[str]:
-    """Modules that every process of the suites imports at its start, from outside of Python's own folders."""
+    """Modules outside Python's own folders that every Python process imports at its start."""
     found = [find_spec(name) for name in ("sitecustomize", "usercustomize")]
     files = [Path(spec.origin) for spec in found if spec is not None and spec.origin]
     return [f"!! {file}" for file in files if not _is_pythons(file)]
 
 
 def _standing_in(root: Path) -> list[str]:
-    """Modules on ``PYTHONPATH`` and in the current folder by whose names Python, a package or the project has others.
+    """Modules on ``PYTHONPATH`` and in the current folder that shadow one of Python, of a package or of the project.
 
-    So are entry points there, but for commands and for plugins of pytest that the suites do not load: whoever imports
-    numba runs code of some. A folder of ``PYTHONPATH`` may be relative to that of the runner, and to that of the
-    suites.
+    Entry points there count, too, since importing numba loads some; not those of commands, nor of pytest plugins that
+    the suites do not load. A relative entry of ``PYTHONPATH`` is resolved against the folders of runner and suites.
     """
     own = {folder.resolve() for checkout in (root, _HERE) for folder in (checkout, checkout / "impl")}
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -173,13 +175,13 @@ def _is_importable(name: str, folders: list[str]) -> bool:
 
 
 def _is_pythons(path: Path) -> bool:
-    """Whether a file or folder lies among Python's own; a link there belongs to them: Debian's lead to ``/etc``."""
+    """Whether a path is below Python's own folders, itself or its target: links of Debian's Python lead to ``/etc``."""
     own = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
     return bool(own.intersection((*path.parents, *path.resolve().parents)))
 
 
 def _variables() -> dict[str, str]:
-    """The variables that bear on results, and those that would but are kept from the suites."""
+    """The environment variables that can affect results, and the ``IGNORED`` ones, marked as such."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES)}
     ignored = {name: f"{os.environ[name]} (ignored)" for name in IGNORED if name in os.environ}
     return dict(sorted((kept | ignored).items()))
@@ -192,7 +194,7 @@ def _packages() -> dict[str, str]:
 
 
 def _asked(root: Path, *args: str) -> list[str]:
-    """The lines that git says of a checkout, or one that it said nothing."""
+    """The lines that git prints, or one line that says that it gave no answer."""
     said = _git(root, *args)
     return [_no_answer(args[0])] if said is None else said.splitlines()
 
@@ -202,7 +204,7 @@ def _no_answer(asked: str) -> str:
 
 
 def _git(root: Path, *args: str) -> str | None:
-    """Return what git says of ``root``, whatever repository its variables name; ``None`` where it has no answer."""
+    """What git prints about ``root``; ``None`` if it fails or gives no answer."""
     try:
         said = ask_git(root, *args, timeout_s=_GIT_S)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The stages' JUnit and pytest-benchmark files, joined into one each for the whole run."""
+"""Joins the JUnit files of the stages into one for the run, and likewise the pytest-benchmark files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def join_evidence(folder: RunFolder, stages: tuple[StageRun, ...]) -> tuple[str,
 
 
 def join_junit(folder: RunFolder, stages: tuple[StageRun, ...]) -> None:
-    """Write one JUnit file with a test suite per stage; a stage that did not finish has an error in it."""
+    """Write one JUnit file with a test suite for each stage; a stage that did not finish has another with an error."""
     root = ET.Element("testsuites", name=folder.path.name)
     for stage in stages:
         files = folder.files(stage.stage)
@@ -64,7 +64,7 @@ def _problem_suite(stage: StageRun) -> ET.Element:
 
 
 def _benchmarks(path: Path) -> tuple[list[object], dict[str, object]]:
-    """Read benchmarks and the rest of a pytest-benchmark file, which is empty where nothing was measured."""
+    """The benchmarks of a pytest-benchmark file, and the rest of it; both empty if it cannot be read."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""The gates of this session: evaluated once, when first asked for, or all closed on request.
+"""The gates of this pytest session: evaluated once, on first use, or all closed on request.
 
-Of several workers each begins with another GPU: it sees all of them, in an order of its own.
+Each worker of a stage begins with another GPU: every worker sees all GPUs, each in another order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GPU_FREE_REASON = "a GPU-free run was asked for"
 def machine_gates(worker: int) -> Mapping[str, Gate]:
     """Evaluate the gates of this machine through NVML, without a CUDA context.
 
-    Where there are several equal GPUs, the worker of a number above 0 counts them from another one on afterwards.
+    On a machine with several equal GPUs, a worker with a number above 0 then begins with another GPU.
     """
     from hardware.gates import evaluate_gates
     from hardware.inventory import take_inventory
@@ -34,7 +34,7 @@ def machine_gates(worker: int) -> Mapping[str, Gate]:
 
 
 def _begin_elsewhere(inventory: Inventory, worker: int) -> None:
-    """Have CUDA count equal GPUs from another one on, unless somebody has chosen some."""
+    """Rotate the order in which CUDA numbers equal GPUs, unless ``CUDA_VISIBLE_DEVICES`` is set already."""
     gpus = inventory.gpus
     alike = len({gpu.name for gpu in gpus}) == 1 and not any(gpu.mig_enabled for gpu in gpus)
     if len(gpus) > 1 and alike and inventory.host.visible_devices is None:
@@ -43,7 +43,7 @@ def _begin_elsewhere(inventory: Inventory, worker: int) -> None:
 
 
 def closed_gates() -> Mapping[str, Gate]:
-    """Return every hardware gate closed, as a GPU-free run has them."""
+    """The gates of a GPU-free run: every hardware gate is closed."""
     return {
         name: Gate(name, name == NO_GATE, GPU_FREE_REASON if name != NO_GATE else "Needs nothing.")
         for name in GATE_NAMES
@@ -51,12 +51,12 @@ def closed_gates() -> Mapping[str, Gate]:
 
 
 class Gatekeeper:
-    """Knows which gates are open.
+    """Evaluates the gates on first use.
 
     Parameters
     ----------
     gpu_free : bool
-        Treat every hardware gate as closed and ask NVML nothing.
+        Treat every hardware gate as closed, without asking NVML.
     worker : int
         Number of this process among the workers of a stage.
     """

@@ -1,13 +1,13 @@
-"""Keeps cases that share something costly in one process, with any pytest: the markers ``xdist_group``, ``file_group``.
+"""Scheduling for pytest-xdist that keeps cases of one group in one process: markers ``xdist_group``, ``file_group``.
 
-With ``--dist loadgroup`` the cases of one ``xdist_group`` stay together and others are spread; with ``--dist loadfile``
-the cases of a file do, or those of the files of one ``file_group``. Units with a case that was asked for (``--first``)
-begin first, then those with a case that states a time limit of its own, the longest limit before all, then groups: at
-the end a process would be left alone with them.
+With ``--dist loadgroup`` the cases of an ``xdist_group`` stay together, and all others are spread. With ``--dist
+loadfile`` the cases of a file stay together, or those of the files of a ``file_group``. Units are scheduled in this
+order: those with a case of ``--first``; those with a case that states a time limit, the longest first; groups; the
+rest. Otherwise one process would be left alone with a long unit at the end.
 
-pytest-xdist carries the groups in the cases' ids, which then differ from those of a run in one process, and from pytest
-9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them down before its first case, and the
-controller reads them.
+pytest-xdist carries the groups in the ids of the cases, which then differ from those of a run in one process, and from
+pytest 9.2 on it loses them (pytest-xdist issue 1386). Here each worker writes them to a file before its first case, and
+the controller reads it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _MARKERS = {"loadgroup": "xdist_group", "loadfile": "file_group"}
 
 
 class Notes(TypedDict):
-    """What a worker writes down of the cases by their ids: groups, and time limits of their own in seconds."""
+    """What a worker writes to the file, by the id of a case: its group, and its own time limit in seconds."""
 
     groups: dict[str, str]
     limits: dict[str, float]
 
 
 class Grouping:
-    """Plugin for controller and workers; acts with the ways to distribute that have a marker."""
+    """Plugin for controller and workers; it acts with ``--dist loadgroup`` and ``--dist loadfile``."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._worker_file, self._marker = getattr(config, "workerinput", {}).get(_INPUT, (None, ""))
@@ -53,20 +53,20 @@ class Grouping:
             config.option.loadgroup = False  # the ids stay as they are
 
     def _file(self) -> Path:
-        """Where the workers of this controller write: in the stage's folder, which knows what a kill leaves there."""
+        """The file that the workers write; in the stage's folder, so that it is removed even after a kill."""
         if self._folder is None:
             beside = Path(self._results).parent if self._results else None
             self._folder = tempfile.TemporaryDirectory(prefix=SCRATCH, dir=beside)
         return Path(self._folder.name, "groups.json")
 
     def pytest_configure_node(self, node: WorkerController) -> None:
-        """Tell a new worker where to write, and groups by which marker."""
+        """Tell a new worker which file to write, and which marker names the groups."""
         marker = _MARKERS.get(node.config.getvalue("dist"))
         if marker is not None:
             node.workerinput[_INPUT] = (str(self._file()), marker)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """On a worker: write down the group of each case that has one, and the time limit."""
+        """On a worker: write the groups and the time limits of the cases that have some."""
         if self._worker_file is not None:
             partial = Path(f"{self._worker_file}.{os.getpid()}")
             notes = {"groups": groups_of(session.items, self._marker), "limits": limits_of(session.items)}
@@ -101,7 +101,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return self._notes["groups"].get(nodeid, nodeid.split("::", 1)[0] if whole_files else nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """Give a worker the next unit; before the first one, put those that may take long in front."""
+        """Give a worker the next unit; before the first one, sort all units."""
         if not self._ordered:
             self._ordered = True
             groups = set(self._notes["groups"].values())
@@ -120,17 +120,17 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return max(self._notes["limits"].get(case, 0.0) for case in unit)
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """Forget a unit whose cases have all ended: else every later case counts all of them again."""
+        """Forget a unit whose cases have all ended, since every later case would count its cases again."""
         scope = self._split_scope(self.registered_collections[node][item_index])
         super().mark_test_complete(node, item_index, duration)
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Give the cases of a worker that died to the others, but for the one that it died in, which is returned.
+        """Give the cases of a worker that died to the others; return the one during which it died, which is not rerun.
 
-        pytest-xdist 3.8 queues that one, and what the worker had finished, again: cases without work, which leave a
-        worker waiting for ever.
+        pytest-xdist 3.8 queues that case and the finished ones again, as cases without work, and the worker that gets
+        them waits for ever.
         """
         workload = self.assigned_work.pop(node)
         pending = [case for unit in workload.values() for case, done in unit.items() if not done]
@@ -144,7 +144,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return pending[0] if pending else None
 
     def _reschedule(self, node: WorkerController) -> None:
-        """Keep two cases at a worker: it begins one only when it knows the next, or that there is none."""
+        """Keep two cases at each worker: it begins one only when it knows the next, or that there is none."""
         super()._reschedule(node)
         if self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)

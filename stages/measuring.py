@@ -1,4 +1,4 @@
-"""What the fixture ``measure`` hands to a case."""
+"""The object that the fixture ``measure`` gives to a case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Measure:
     Parameters
     ----------
     requirements : tuple of str
-        Ids of the case, taken where a measurement names none.
+        Ids of the case, used for measurements that name none.
     """
 
     def __init__(self, requirements: tuple[str, ...]) -> None:
@@ -58,7 +58,7 @@ def _scalars(values: Mapping[str, object]) -> dict[str, Scalar]:
 
 
 def _scalar(name: str, value: object) -> Scalar:
-    """Return a plain scalar: NumPy's by their ``item``, text of other classes (PyTorch's version) as ``str``."""
+    """Return a plain scalar: of a NumPy scalar its ``item``, of a subclass of ``str`` (PyTorch's version) a ``str``."""
     if not isinstance(value, str | int | float | bool) and hasattr(value, "item"):
         value = value.item()
     if not isinstance(value, str | int | float | bool):

@@ -1,6 +1,6 @@
-"""The test plan as data, the only list of stages: a stage is a row here and a folder under ``suites/``.
+"""The test plan: the only list of stages. To add a stage, add a row here and a folder under ``suites/``.
 
-Importing this module needs nothing but the standard library, so that the noxfile can make a session for each stage.
+This module imports the standard library only, so that the noxfile can make a session for each stage.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ class Stage:
     Attributes
     ----------
     name : str
-        What is typed and recorded.
+        The name on the command line and in records.
     title : str
         One or two words: ``kernel parity``.
     gate : str
-        What the whole stage needs of the hardware: a gate of :mod:`hardware.gates`.
+        What the whole stage needs from the hardware: a gate of :mod:`hardware.gates`.
     gpu_free : str
-        What still runs where the gate is closed.
+        What still runs if the gate is closed, in words.
     suites : tuple of str
-        Folders with its cases, relative to the checkout, with forward slashes; those below them belong to it, too.
+        Folders with its cases and those of their subfolders, relative to the checkout, with forward slashes.
     proves : str
-        What a pass means.
+        What a pass means, in words.
     time_limit_s : float
         After this many seconds the stage is ended and recorded as an error.
     case_limit_s : float
-        After this many seconds a case is ended and recorded as an error; the marker ``time_limit`` says otherwise.
+        After this many seconds a case is ended and recorded as an error, unless its marker ``time_limit`` differs.
     side_by_side : bool
-        Whether its cases may run in several processes at once; not where anything is timed.
+        Whether its cases may run in several processes at once. A stage that times something must not.
     times_gpus_only : bool
-        Whether it times only cases behind its gate: the other cases run side by side, before those.
+        Whether it times only cases that need its gate. These run last, one at a time; the others run side by side.
     extras : tuple of str
-        Extras of an environment of its own. Empty: it runs in the environment whose packages follow the driver.
+        Extras to install in an environment of its own; empty: it runs in the environment that suits the driver.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Stage:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """Ids that the stage is there to prove, as ``reports/requirements.toml`` assigns them."""
+        """Ids of the requirements that the stage has to prove, from ``reports/requirements.toml``."""
         from reports.values.requirements import load_requirements
 
         return tuple(row.id for row in load_requirements() if self.name in row.stages)
@@ -140,7 +140,7 @@ PLAN: tuple[Stage, ...] = (HARNESS, *STAGES)
 
 
 def stage_of(path: str) -> str | None:
-    """Return the name of the stage whose suites hold ``path``, a node id or a file relative to the checkout."""
+    """The stage that ``path``, a node id or a file relative to the checkout, belongs to; ``None`` if to none."""
     return _stage_of_file(path.split("::", 1)[0])
 
 

@@ -40,7 +40,7 @@ _MEASUREMENTS = pytest.StashKey[Measure]()
 _NEED_ARGUMENTS = ("requirement", "gate", declaring.MARKER, time_limit.MARKER, *PLAN_KINDS[1:])
 _UNREASONED = ("", "unconditional skip")
 _REFUSED = "burstproof_refused"
-MAX_NODE_ID = 200  # characters; ids stand in the report and in every results file
+MAX_NODE_ID = 200  # characters; ids are in the report and in every results file
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers, the gates and, where asked for, the writer of results."""
+    """Register the markers, the gates and the other plugins of the test plan, some of them on request."""
     config.addinivalue_line("markers", "requirement(*ids): ids of REQUIREMENTS.md that the case proves")
     config.addinivalue_line("markers", "not_proof(*ids): the case bears on these (or all) of its ids, and proves none")
     config.addinivalue_line("markers", f"gate(name): what the case needs of the hardware: {', '.join(GATE_NAMES)}")
@@ -95,7 +95,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _configure_results(config: pytest.Config) -> None:
-    """Register what writes down the collection and the results."""
+    """Register the plugins that write the collection and the results."""
     results, collected, begun = (config.getoption(f"--bp-{name}") for name in ("results", "collected", "begun"))
     if collected is not None:
         without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
@@ -107,7 +107,7 @@ def _configure_results(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage while modules are imported, and never among what they made: it stays to the end anyway."""
+    """Collect no garbage while modules are imported, nor ever among their objects, which live to the end anyway."""
     outermost = gc.isenabled() and not gc.get_freeze_count()
     if outermost:
         gc.disable()
@@ -120,7 +120,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse cases whose markers mean nothing, and ids that nobody can read."""
+    """Refuse cases with invalid markers or with ids that are too long."""
     known = {row.id for row in load_requirements()}
     problems = [*dict.fromkeys(problem for item in items for problem in _marker_problems(item, known))]
     if problems:
@@ -131,14 +131,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: WorkerController) -> None:
-    """Refuse here what a worker refused: pytest-xdist would end in an internal error that does not say it."""
+    """Repeat the refusal of a worker: pytest-xdist would end in an internal error without the reason."""
     refused = getattr(node, "workeroutput", {}).get(_REFUSED)
     if refused:
         raise pytest.UsageError(*refused)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a case whose gate is closed, with the gate's reason, or which the plan leaves out."""
+    """Skip a case whose gate is closed, or that the plan leaves out, with the reason."""
     why = why_skipped(item)
     if why:
         pytest.skip(why)
@@ -148,15 +148,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip without a reason, a broken declaration and a pass of nothing into failures.
+    """Turn a skip without a reason, a broken declaration, and a pass without running into failures.
 
-    The collector is told what it needs to know of each case.
+    The findings that the collector needs are attached to the report.
     """
     raised = call.excinfo is not None
     report = yield
     unreasoned = report.skipped and skip_reason(report) in _UNREASONED
     if unreasoned:
-        vars(report).pop("wasxfail", None)  # pytest forgives a failed report that has it
+        vars(report).pop("wasxfail", None)  # with it pytest would not count the failure
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} was skipped without a reason; say why it did not run"
     measured = item.stash.get(_MEASUREMENTS, None)
@@ -176,12 +176,12 @@ def pytest_runtest_makereport(
 
 
 def findings_of(item: pytest.Item) -> Findings:
-    """Return what a case knows of itself before it runs."""
+    """The findings that are known of a case before it runs."""
     return Findings(requirements_of(item), title_of(item), (), bears_on=bears_on(item))
 
 
 def breach_of(item: pytest.Item, taken: Sequence[Measurement]) -> str:
-    """Return how a passing case breaks its word on what it measures; one of no stage need not give it."""
+    """How the measurements of a passing case break its declaration; a case of no stage needs no declaration."""
     declared = declaring.declared_by(item)
     return declaring.breach(declared, taken) if declared or stage_of(item.nodeid) is not None else ""
 
@@ -194,7 +194,7 @@ def measure(request: pytest.FixtureRequest) -> Measure:
 
 
 def why_skipped(item: pytest.Item) -> str:
-    """Return why a case does not run here: a closed gate, or the plan; the empty string if it does."""
+    """Why a case does not run here: a closed gate, or the plan; empty if it runs."""
     for name in gates_of(item):
         reason = item.config.stash[_GATEKEEPER].closed_reason(name)
         if reason is not None:
@@ -203,7 +203,7 @@ def why_skipped(item: pytest.Item) -> str:
 
 
 def left_out(item: pytest.Item) -> str:
-    """Return why the plan leaves a case out, or the empty string."""
+    """Why the plan leaves a case out; empty if it does not."""
     plan = item.config.getoption("--bp-plan")
     for kind in PLAN_KINDS[PLAN_KINDS.index(plan) + 1 :]:
         mark = item.get_closest_marker(kind)
@@ -213,12 +213,12 @@ def left_out(item: pytest.Item) -> str:
 
 
 def requirements_of(item: pytest.Item) -> tuple[str, ...]:
-    """Return the ids of the requirements that a case is a proof of, those of its own marker first, each once."""
+    """Ids of the requirements that a case proves, each once, those of its own marker first."""
     return tuple(name for name in _carried(item) if name not in bears_on(item))
 
 
 def bears_on(item: pytest.Item) -> tuple[str, ...]:
-    """Return the ids that a case carries and is no proof of: those that ``not_proof`` names, or all."""
+    """Ids that a case carries but does not prove: those that ``not_proof`` names, or all if it names none."""
     marks = list(item.iter_markers("not_proof"))
     named = {name for mark in marks for name in mark.args}
     return tuple(name for name in _carried(item) if name in named or (marks and not named))

@@ -1,7 +1,7 @@
-"""How far a stage is: cases done, of how many, the slowest so far, and the time that is left.
+"""The progress of a stage: cases done and in total, the slowest so far, and the time left.
 
-The time left follows from the cases' durations in an earlier run, which the user's cache keeps; where there was none,
-from the rate so far.
+The time left is estimated from the durations of the cases in an earlier run, which are kept in the user's cache;
+without an earlier run, from the rate so far.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stages.run_folder import write_json
 _FOLDER = "durations"
 _MOST_BYTES = 1 << 24  # of a file with durations
 _WIDTH = 60  # of a case in the line
-_TELLING = 0.05  # share of the earlier time that must be over before it tells how fast this machine is
+_TELLING = 0.05  # share of the earlier time that must have passed before the pace of this machine is used
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Progress:
     earlier : mapping
         Duration in seconds of each case in an earlier run of the same stage and plan.
     kept : frozenset of str
-        Cases whose results are from before: their time is not part of what has elapsed.
+        Cases of earlier sittings, whose time is not part of the elapsed time.
     """
 
     results: Path
@@ -50,7 +50,7 @@ class Progress:
     _read: int = 0
 
     def look(self) -> None:
-        """Read the lines that have been written since the last look; a line cut short is left for the next."""
+        """Read the lines written since the last call; an incomplete line is left for the next call."""
         if not self.collected:
             found = read_collection(self.collection)
             self.collected = len(found.collected) - len(found.deselected) if found is not None else 0
@@ -70,11 +70,11 @@ class Progress:
 
     @property
     def total(self) -> int:
-        """Cases that were collected, or those of the earlier run as long as nobody said; 0 if neither is known."""
+        """Number of cases: as collected, or until that is known as in the earlier run; 0 if neither is known."""
         return max(self.collected or len(self.earlier), len(self.done))
 
     def left_s(self, elapsed_s: float) -> float | None:
-        """Seconds that are left after ``elapsed_s``, or ``None`` as long as nothing is known."""
+        """Estimate of the seconds left after ``elapsed_s``; ``None`` as long as there is nothing to estimate from."""
         known = sum(duration for case, duration in self.earlier.items() if case not in self.kept)
         over = sum(self.earlier.get(case, 0.0) for case in self.done if case not in self.kept)
         if known > 0.0:
@@ -98,7 +98,7 @@ class Progress:
 
 
 def earlier_durations(stage: str, plan: str) -> Mapping[str, float]:
-    """Return how long each case took when this user last ran the stage to its end; empty where that is not known."""
+    """Duration of each case in seconds when this user last ran the stage to its end; empty if that is not known."""
     path = _file(stage, plan)
     if path is None:
         return {}
@@ -111,7 +111,7 @@ def earlier_durations(stage: str, plan: str) -> Mapping[str, float]:
 
 
 def keep_durations(stage: str, plan: str, durations: Mapping[str, float]) -> None:
-    """Keep the durations for the next run; a cache that cannot be written is left alone."""
+    """Keep the durations for the next run, if the cache can be written."""
     path = _file(stage, plan)
     if path is None:
         return

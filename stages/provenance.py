@@ -1,4 +1,4 @@
-"""Where a run comes from: the starts of the runner that contributed, and its judgings, as its folder keeps them."""
+"""The origin of a run, as its folder keeps it: the invocations of the runner that contributed, and the judgings."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class _Judgings:
 
 
 def note_invocation(folder: RunFolder, stage: str, invocation: Invocation) -> None:
-    """Keep in the stage's folder which invocation runs it now; one that runs it anew has replaced those before."""
+    """Write down in the stage's folder which invocation runs the stage now, in place of the last one."""
     write_sealed(folder.files(stage).environment, encode(replace(invocation, stages=(stage,))))
 
 
 def read_invocations(folder: RunFolder, stages: Iterable[str]) -> tuple[Invocation, ...]:
     """Every invocation that ran a stage, in order; one whose checkout changed between two stages is listed twice.
 
-    Where several ran one stage, each names its cases of it.
+    If several invocations ran one stage, each has the cases that it ran of it.
     """
     found: dict[int, Invocation] = {}
     of_stages = [sittings(folder.files(stage)) for stage in stages]
@@ -37,20 +37,19 @@ def read_invocations(folder: RunFolder, stages: Iterable[str]) -> tuple[Invocati
 
 
 def environment_of(invocations: Sequence[Invocation]) -> Environment:
-    """The environment of the last invocation; dirty if any was, or if they are not of one commit."""
+    """The environment of the last invocation; dirty if one of them was, or if their commits differ."""
     last = invocations[-1].environment
-    changes = dict.fromkeys(change for one in invocations for change in one.environment.git_changes)
+    changes = [*dict.fromkeys(change for one in invocations for change in one.environment.git_changes)]
     commits = dict.fromkeys(one.environment.git_commit for one in invocations)
     if len(commits) > 1:
-        changes[f"stages were run at {len(commits)} commits: {', '.join(name[:12] or 'none' for name in commits)}"] = (
-            None
-        )
+        named = ", ".join(name[:12] or "none" for name in commits)
+        changes.append(f"stages were run at {len(commits)} commits: {named}")
     dirty = any(one.environment.git_dirty for one in invocations) or len(commits) > 1
     return replace(last, git_dirty=dirty, git_changes=tuple(changes))
 
 
 def note_judging(folder: RunFolder, judged: Judging, *, complete: bool) -> tuple[Judging, ...]:
-    """Every judging of the run with this one, kept in its folder; of a run that goes on, only this one counts."""
+    """Add a judging to those in the run's folder, and return all; of an unfinished run only this one, not kept."""
     if not complete:
         return (judged,)
     path = folder.judged

@@ -1,4 +1,4 @@
-"""The command line and the environment that pytest runs a stage's suites with."""
+"""Command line and environment of the pytest process that runs the suites of a stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stages.plan import Stage
 from stages.run_folder import StageFiles
 
 MOST_WORKERS = 12
-"""Processes of a stage whose cases run side by side, unless told; each may hold a context on every GPU."""
+"""Most processes of a stage by default; each may hold a context on every GPU."""
 
 
 def pytest_command(
@@ -22,8 +22,8 @@ def pytest_command(
 ) -> list[str]:
     """Return the command line that runs a stage's suites.
 
-    Options come from it and from the checkout's ``pyproject.toml`` alone, plugins are those that the suites need, and
-    conftest files those of the checkout.
+    pytest takes options from it and from the checkout's ``pyproject.toml`` only, loads only plugins that the suites
+    need, and only conftest files of the checkout.
     """
     command = [sys.executable, "-m", "pytest", *stage.suites, "-p", "no:cacheprovider", "--color=no"]
     command += [f"--config-file={root / 'pyproject.toml'}", f"--rootdir={root}", f"--confcutdir={root}"]
@@ -36,25 +36,25 @@ def pytest_command(
 
 
 def _plugins() -> list[str]:
-    """Return the plugins of other packages that the suites need, of those that are installed."""
+    """The plugins of other packages that the suites need and that are installed."""
     installed = {entry.name for entry in entry_points(group="pytest11")}
     return [name for name in PLUGINS if name in installed]
 
 
 def _spread(workers: int) -> list[str]:
-    """Return the options that run cases in several processes; those marked with one ``xdist_group`` stay in one."""
+    """Options with which cases run in several processes; the cases of one ``xdist_group`` stay in one process."""
     if workers < 2 or find_spec("xdist") is None:
         return []
     return ["-n", str(workers), "--dist", "loadgroup"]
 
 
 def suite_environment(root: Path, compiled: Path) -> dict[str, str]:
-    """Return the environment of the process: this one, with both source roots first on the path.
+    """The environment variables of the process: those of this one, with both source roots first on the path.
 
-    Without pytest's variables, which add options and plugins or make the process somebody's worker, and without those
-    of the interpreter that alter what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors.
-    What Python compiles lies in ``compiled``, since files that lie beside the sources may be of other code. A process
-    that a signal kills leaves its stack in the log, at the end of the interpreter too.
+    The variables of pytest are removed: they add options and plugins, or make the process a worker. So are those of
+    Python that change what runs: ``PYTHONOPTIMIZE`` removes assertions, ``PYTHONWARNINGS`` raises errors. Bytecode goes
+    to ``compiled``, since files beside the sources may be of other code. ``PYTHONFAULTHANDLER`` leaves the stack of a
+    process that a signal kills in the log, even while the interpreter ends.
     """
     paths = [str(root / "impl"), str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name not in IGNORED}

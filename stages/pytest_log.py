@@ -1,4 +1,4 @@
-"""How pytest ended: what its exit status and its log say."""
+"""Explains how pytest ended, from its exit status and its log."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PROBLEMS = {
 
 
 def describe_status(status: int, files: StageFiles) -> str:
-    """Return what an exit status and the log say went wrong; passed (0) and failed (1) alone say nothing.
+    """What went wrong according to exit status and log; empty for 0 (passed) and 1 (failed) with a clean log.
 
-    A process that died after it wrote its JUnit file had run all its cases. Processes in which cases run side by side
-    have no exit status of their own here: what is known of their end is what the interpreter left in the log.
+    A process that died after it wrote its JUnit file had run all its cases. The exit statuses of workers are not known
+    here, so their deaths are found by what the interpreter left in the log.
     """
     if not files.log.is_file():
         return f"{files.log.name} was removed while the stage ran"
@@ -44,7 +44,7 @@ def describe_status(status: int, files: StageFiles) -> str:
 
 
 def _death_in(log: Path) -> str:
-    """What the log says of a process that died beside pytest; what failed cases printed lies between the headings."""
+    """The death of a worker according to the log, without the sections in which pytest repeats output of cases."""
     text = _said(log)
     headings = list(_HEADING.finditer(text))
     reports = [heading for heading in headings if heading["name"] in ("FAILURES", "ERRORS")]

@@ -1,8 +1,11 @@
-"""Case results as JSON lines: what the plugin appends while the suites run, and the runner reads afterwards.
+"""The results file of a stage: JSON lines that the plugin appends while the suites run, and the runner reads.
 
-Each line holds its number, a checksum, and one of: a case that begins (so that a crash of the interpreter leaves its
-name behind), the result of a case, the cases that begin again since the stage was cut off during them, the end of the
-file, which another process may go on with. Lines that were lost or changed are found out.
+Each line has its number and a checksum, so that lost or changed lines are noticed, and one of these contents:
+
+- a case begins, so that its name is known if the interpreter crashes;
+- the result of a case;
+- cases during which the stage was cut off, and which will begin again;
+- the end of the file; another process may continue it.
 """
 
 from __future__ import annotations
@@ -22,18 +25,18 @@ _STARTED, _CASE, _AGAIN, _END = "started", "case", "again", "end"
 
 @dataclass(frozen=True)
 class CaseLines:
-    """What a file of result lines holds.
+    """The content of a results file.
 
     Attributes
     ----------
     cases : tuple of CaseResult
         The finished cases.
     unfinished : tuple of str
-        Cases that started and never finished.
+        Cases that began and did not end.
     damage : str
-        Which line is not what was written, in words; that line and those after it are not read. Empty: none.
+        A sentence about the first damaged line, from which on nothing is read; empty if there is none.
     closed : bool
-        Whether the last line says that it is the last.
+        Whether the file ends with the line that closes it.
     """
 
     cases: tuple[CaseResult, ...] = ()
@@ -43,7 +46,7 @@ class CaseLines:
 
 
 class ResultLines:
-    """Appends lines to a file, each flushed at once; a file that a crashed process left is continued."""
+    """Appends lines to a file and flushes each at once; the file of a crashed process is continued."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +73,7 @@ class ResultLines:
         self.let_go()
 
     def let_go(self) -> None:
-        """Close the file without a last line: another process goes on with it."""
+        """Close the file without the closing line, for another process to continue."""
         self._file.close()
 
     def _append(self, content: Mapping[str, object]) -> None:
@@ -80,19 +83,19 @@ class ResultLines:
 
 
 def reopen(path: Path, again: Sequence[str]) -> None:
-    """Let another process append to a file, closed or not; the cases ``again``, which never ended, will begin again."""
+    """Let another process append to a file, closed or not; the cases ``again``, which did not end, will begin again."""
     lines = ResultLines(path)
     lines.again(again)
     lines.let_go()
 
 
 def numbered(number: int, content: Mapping[str, object]) -> str:
-    """Return ``content`` as the line ``number`` (from 1) of a file, with its checksum, without a line end."""
+    """Return ``content`` as line ``number`` (from 1), with its checksum and without a line end."""
     return json.dumps({"line": number, "crc32": _checksum(number, content), **content})
 
 
 def read_lines(path: Path) -> CaseLines:
-    """Read a file of result lines; a missing file holds none, a last line cut short by a crash is left out."""
+    """Read a results file. A missing file has no lines; a last line that a crash cut short is left out."""
     started: dict[str, None] = {}
     cases: list[CaseResult] = []
     closed = False
@@ -123,7 +126,7 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def _content(number: int, line: str) -> dict[str, object] | None:
-    """What a line holds, or ``None`` if it is not the line that was written there."""
+    """The content of a line; ``None`` if it is damaged or another line was written there."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -22,17 +22,17 @@ _COMPILED = "compiled"
 _SEAL = "sha256"
 
 SCRATCH = "burstproof-"
-"""How folders begin that a process removes at its end, and leaves in the stage's folder where it is killed."""
+"""Prefix of temporary folders in a stage's folder, which a process that is killed leaves behind."""
 NOT_RUN = "it has not run yet; continue with --resume"
-"""Problem of a planned stage that has no evidence."""
+"""Problem of a planned stage without evidence."""
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What was asked for: enough to continue after an interruption.
+    """What was asked for, so that a run can be continued after an interruption.
 
-    ``asked`` holds the names given on the command line (empty: the whole plan), ``stages`` the names planned,
-    ``command`` the command as given; ``plan`` how much of it: quick, thorough or nightly.
+    ``asked`` has the stages named on the command line (empty: the whole plan), ``stages`` the stages of the plan,
+    ``command`` the command line; ``plan`` is quick, thorough or nightly.
     """
 
     asked: tuple[str, ...]
@@ -45,13 +45,13 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class StageFiles:
-    """The evidence of one stage."""
+    """Paths of the evidence of one stage."""
 
     folder: Path
 
     @property
     def results(self) -> Path:
-        """Result lines of the plugin."""
+        """Results of the cases (:mod:`stages.results`)."""
         return self.folder / "results.jsonl"
 
     @property
@@ -61,7 +61,7 @@ class StageFiles:
 
     @property
     def begun(self) -> Path:
-        """The cases that had begun when a process of the stage died, one a line: another process runs the rest."""
+        """Cases, one a line, that had begun when a process of the stage ended and that do not run again."""
         return self.folder / "begun.txt"
 
     @property
@@ -81,37 +81,37 @@ class StageFiles:
 
     @property
     def environment(self) -> Path:
-        """The invocation that ran the stage, and its software."""
+        """The invocation that ran the stage, with its software environment."""
         return self.folder / "environment.json"
 
     @property
     def machine(self) -> Path:
-        """What the runner found on the machine that ran the stage last."""
+        """Hardware and gates of the machine that ran the stage last."""
         return self.folder / "machine.json"
 
     @property
     def compiled(self) -> Path:
-        """What Python compiles for the stages of the run, and for nobody else."""
+        """Bytecode that Python compiles for the stages of this run."""
         return self.folder.parents[1] / _COMPILED
 
     @property
     def done(self) -> Path:
-        """How the stage ended; exists only once it has."""
+        """How the stage ended; the file exists only after that."""
         return self.folder / _DONE
 
     @property
     def cut_off(self) -> Path:
-        """How far a stage came that was cut off; gone once another sitting goes on with it."""
+        """How far a stage came that was cut off; the next sitting removes it."""
         return self.folder / "cut_off.json"
 
     def of_all_sittings(self, path: Path) -> tuple[Path, ...]:
-        """Every version there is of one of these files, in the order of the sittings that wrote them."""
+        """All versions of one of these files, in the order of the sittings that wrote them."""
         earlier = self.folder.glob(f"{path.stem}.*{path.suffix}")
         numbered = sorted((one for one in earlier if _sitting(one)), key=_sitting)
         return (*numbered, *([path] if path.is_file() else []))
 
     def set_aside(self, path: Path) -> None:
-        """Give what this sitting wrote its number, so that the next one can write the same."""
+        """Rename a file to a version with the number of its sitting, so that the next one can write it anew."""
         if path.is_file():
             number = 1 + max(map(_sitting, self.of_all_sittings(path)))
             path.rename(path.with_name(f"{path.stem}.{number}{path.suffix}"))
@@ -135,14 +135,14 @@ class RunFolder:
 
     @property
     def targets(self) -> Path:
-        """A copy of the user's targets, where the run was given some."""
+        """A copy of the user's targets, if the run was given some."""
         from reports.values.record import TARGETS_NAME
 
         return self.path / TARGETS_NAME
 
     @property
     def compiled(self) -> Path:
-        """What Python compiles for the suites, from their sources; it is there while they run."""
+        """Bytecode that Python compiles for the suites; the folder exists while they run."""
         return self.path / _COMPILED
 
     @property
@@ -170,7 +170,7 @@ class RunFolder:
         Raises
         ------
         InputError
-            The file is damaged, or was changed; it plans nothing.
+            The file is damaged or was changed, or it has no stages.
         """
         from burstproof.errors import InputError
         from reports.values.record import PLAN_KINDS
@@ -208,7 +208,7 @@ def utc_now() -> str:
 def read_sealed(path: Path) -> dict[str, object]:
     """Read what :func:`write_sealed` wrote.
 
-    A record is sealed anew whenever it is written again, so what it is written from has seals of its own.
+    These files have checksums of their own, since the seal of the record is made anew whenever it is written from them.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""SIGINT, SIGTERM and SIGHUP end a program in order, however it was started.
+"""Handlers with which SIGINT, SIGTERM and SIGHUP end a program in order, however it was started.
 
-A shell starts what runs in the background with SIGINT ignored, and children inherit that. A handler set here restores
-it, for this process and for its children. Standard library only, since the noxfile needs it.
+A shell starts background jobs with SIGINT ignored, and children inherit that. Setting a handler restores the signal,
+for this process and for its children. Standard library only, since the noxfile imports this.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from types import FrameType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What ends a run; Windows has no SIGHUP."""
+"""Signals that end a run; Windows has no SIGHUP."""
 
 
 _Handler = Callable[[int, FrameType | None], object] | int | None
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked the program to end; its text is the signal's name."""
+    """A signal asked the program to end; the text is the name of the signal."""
 
 
 def end_in_order(before: Callable[[], None] = lambda: None) -> None:
-    """Let the first of the signals raise :class:`Interrupted`, after ``before()``; the later ones do nothing.
+    """Let the first signal call ``before`` and raise :class:`Interrupted`; later signals are ignored.
 
-    A terminal sends Ctrl-C to every process of a job, and a parent may send it on: what follows the first must not
-    disturb the ending. A signal other than SIGINT that is ignored stays so, as ``nohup`` has it with SIGHUP. Only the
-    main thread can set handlers; elsewhere nothing is changed.
+    A terminal sends Ctrl-C to every process of a job, and a parent may forward it. The second signal must not disturb
+    the program while it ends. A signal that is ignored stays ignored, such as SIGHUP after ``nohup``; SIGINT does not.
+    Only the main thread can set handlers; in other threads this does nothing.
     """
     asked = False
 
@@ -48,7 +48,7 @@ def end_in_order(before: Callable[[], None] = lambda: None) -> None:
 def call(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> int:
     """Run ``command`` to its end and return its exit status.
 
-    The signals are sent on to it, so that it ends first; then :class:`Interrupted` is raised.
+    Signals are forwarded to it, so that it ends first; then :class:`Interrupted` is raised.
     """
     seen: list[int] = []
 
@@ -69,7 +69,7 @@ def call(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str]
 
 
 def interrupt_children() -> None:
-    """Send SIGINT to the direct children of this process, as a terminal would (Linux)."""
+    """Send SIGINT to the direct children of this process, as a terminal does (Linux)."""
     for task in Path("/proc/self/task").glob("*/children"):
         for child in task.read_text(encoding="ascii").split():
             with suppress(ProcessLookupError):
@@ -77,7 +77,7 @@ def interrupt_children() -> None:
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, _Handler]:
-    """Set ``handler`` where a handler may be set, and return what was there."""
+    """Set ``handler`` for SIGINT and for the other signals unless ignored, and return the former handlers."""
     if threading.current_thread() is not threading.main_thread():
         return {}
     ignored = {one for one in ENDING if one is not signal.SIGINT and signal.getsignal(one) is signal.SIG_IGN}

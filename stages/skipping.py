@@ -1,4 +1,4 @@
-"""Cases that do not run here: a worker sends one report of each, and sets nothing up and tears nothing down."""
+"""Skips cases quickly: a worker sends one report for each, without setup and teardown."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _OF_PYTEST = ("skip", "skipif", "xfail")
 
 
 class SkippedAtOnce:
-    """A pytest plugin for the workers of pytest-xdist, which tell the controller of every phase of a case.
+    """A pytest plugin for the workers of pytest-xdist, which otherwise send a report for every phase of a case.
 
     Parameters
     ----------
     why : callable
-        Why a case does not run; empty: it runs.
+        Returns why a case does not run; empty if it runs.
     findings : callable
-        What the collector needs to know of it.
+        Returns what the collector needs to know about the case.
     """
 
     def __init__(self, why: Callable[[pytest.Item], str], findings: Callable[[pytest.Item], Findings]) -> None:
@@ -27,10 +27,10 @@ class SkippedAtOnce:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        """Report it as skipped, in one report.
+        """Report a case as skipped, in one report.
 
-        The last case of a module or class goes pytest's way, so that what is set up is torn down; so does one with a
-        mark of pytest's own, which comes first.
+        pytest itself handles the last case of a module or class, so that fixtures are torn down, and cases with one of
+        its own marks, which take precedence.
         """
         is_last = nextitem is None or nextitem.parent is not item.parent
         why = "" if is_last or any(map(item.get_closest_marker, _OF_PYTEST)) else self._why(item)

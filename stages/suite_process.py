@@ -1,4 +1,4 @@
-"""One stage's suites in a pytest process of their own, so that no crash or hang takes the runner along."""
+"""Runs the suites of a stage in a pytest process, so that neither a crash nor a hang ends the runner."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MOST_DEATHS = 8
 
 @dataclass(frozen=True)
 class SuiteEnd:
-    """How pytest ended: its exit status, what kept it from finishing (empty: nothing), and the wall time in seconds.
+    """How pytest ended: exit status, the problem that kept it from finishing (empty: none), wall time in seconds.
 
-    ``cut_off`` says that a time limit did, and that another sitting can run the cases that are left.
+    ``cut_off``: a time limit ended it while cases were left, which another sitting can run.
     """
 
     status: int
@@ -52,7 +52,7 @@ def run_suites(
     first: Sequence[str] = (),
     later: str = "",
 ) -> SuiteEnd:
-    """Run the suites of a stage and wait for them; where the process dies during a case, run the others in another one.
+    """Run the suites of a stage to their end. If the process dies during a case, another process runs the other cases.
 
     Cases that ``files.begun`` lists are not run.
 
@@ -60,25 +60,25 @@ def run_suites(
     ----------
     stage : Stage
     root : Path
-        The checkout; pytest runs in it, with its ``pyproject.toml`` as the only file of options.
+        The checkout, in which pytest runs; its ``pyproject.toml`` is the only configuration file.
     files : StageFiles
         Where the evidence goes.
     gpu_free : bool
-        Close every hardware gate.
+        Treat every hardware gate as closed.
     plan : str
         How much is run: one of ``PLAN_KINDS``.
     tick : callable
         Called about twice a second while pytest runs.
     workers : int
-        Most processes that cases of a stage run side by side in.
+        Most processes in which cases run side by side.
     lock : int or None
-        A file descriptor that the supervisor keeps open, too.
+        A file descriptor that the supervisor keeps open as well.
     until_s : float
         On the monotonic clock, in seconds: no case begins at that time or later.
     first : sequence of str
-        Cases whose names hold the first of these run before all others, those that hold the second come next.
+        Cases whose names contain the first text run before all others, then those that contain the second, and so on.
     later : str
-        A gate; its cases run one at a time, after all others. Empty: all run as the stage says.
+        Name of a gate, whose cases run one at a time after all others; empty: none.
     """
     began = time.monotonic()
     files = StageFiles(files.folder.resolve())  # pytest runs in another folder
@@ -86,10 +86,12 @@ def run_suites(
     options = [f"--bp-until={until_s!r}"] if until_s < math.inf else []
     options += [f"--bp-first={text}" for text in first]
     options += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []
-    processes = [(stage, [*options, f"--bp-later={later}"]), (replace(stage, side_by_side=False), options)]
+    processes = [(stage, options)]
+    if later:
+        processes = [(stage, [*options, f"--bp-later={later}"]), (replace(stage, side_by_side=False), options)]
     commands = [
         [*pytest_command(how, root, files, gpu_free=gpu_free, plan=plan, workers=workers), *more]
-        for how, more in (processes if later else [(stage, options)])
+        for how, more in processes
     ]
     attempts = _Attempts(
         stage,
@@ -105,16 +107,16 @@ def run_suites(
 
 
 class _Attempts:
-    """The processes that run a stage's cases: one for each command, and another one after each that died on the way.
+    """The processes that run the cases of a stage: one for each command, and another one after each that dies.
 
     Parameters
     ----------
     stage : Stage
     files : StageFiles
     commands : list of list of str
-        What runs the cases; a second one those that wait for the process of the first.
+        The commands to run, one after the other; each runs the cases that those before it left.
     run : callable
-        Runs a command to its end; returns its exit status, and what kept it from finishing.
+        Runs a command to its end; returns its exit status and the problem that kept it from finishing.
     deadline, until_s : float
         On the monotonic clock, in seconds: when the stage has to end, and from when on no case begins.
 
@@ -143,11 +145,11 @@ class _Attempts:
         self._status, self._problem, self._failed = 0, "", False
 
     def run_next(self) -> None:
-        """Run a process with the cases that none before it began, and make ready for another, if one has to follow."""
+        """Run one process with the cases that have not begun yet, and prepare the next one if cases are left."""
         self._status, self._problem = self._run(self._commands[0])
         self._failed = self._failed or self._status == 1
         if self._status == NOTHING_RAN and len(self._commands) > 1:
-            self._problem = ""  # all that is left waits for the other process
+            self._problem = ""  # all cases that are left belong to the next command
         self._lines = read_lines(self._files.results)
         begun = {*(case.case for case in self._lines.cases), *self._lines.unfinished}
         died = self._died(begun)
@@ -157,10 +159,10 @@ class _Attempts:
         if not self.is_over:
             self._files.begun.write_text("\n".join(sorted(begun)), encoding="utf-8")
             if not died:
-                self._make_ready_for_another_command()
+                self._prepare_next_command()
 
     def _died(self, begun: set[str]) -> bool:
-        """Whether the process died during a case, or between two."""
+        """Whether the process died, during a case or between two."""
         if self._lines.closed or self._lines.damage:
             return False
         return bool(self._lines.unfinished) or (self._status < 0 and _cases_left(self._files, begun))
@@ -171,14 +173,14 @@ class _Attempts:
         self._problem = ""
 
     def _is_last(self, *, died: bool) -> bool:
-        """Whether no process may follow the one that ended, even if cases are left."""
+        """Whether no other process may follow, even if cases are left."""
         if died:
             return len(self._deaths) > _MOST_DEATHS or time.monotonic() > self._deadline
         late = time.monotonic() > min(self._deadline, self._until_s)
         return len(self._commands) == 1 or late or bool(self._problem or self._lines.damage)
 
-    def _make_ready_for_another_command(self) -> None:
-        """Let another process append to what one wrote that ended in order."""
+    def _prepare_next_command(self) -> None:
+        """Let the next process append to the results of the last one, which ended in order."""
         del self._commands[0]
         reopen(self._files.results, [])
         self._files.set_aside(self._files.junit)
@@ -200,13 +202,13 @@ class _Attempts:
         return SuiteEnd(status, "; ".join([*self._deaths, *filter(None, [problem])]), ended - began, cut_off)
 
     def _begun_before(self) -> list[str]:
-        """The cases that processes of this sitting, or of one before it, began and others do not run."""
+        """Cases that earlier processes, of this sitting or of one before it, began and that are not run again."""
         begun = self._files.begun
         return begun.read_text(encoding="utf-8").splitlines() if begun.is_file() else []
 
 
 def _cases_left(files: StageFiles, begun: set[str]) -> bool:
-    """Whether a case was collected that has not begun."""
+    """Whether a collected case has not begun."""
     collection = read_collection(files.collected)
     return collection is not None and not begun.issuperset({*collection.collected} - {*collection.deselected})
 
@@ -220,7 +222,7 @@ def _run_once(
     tick: Callable[[], None],
     lock: int | None,
 ) -> tuple[int, str]:
-    """Run pytest to its end; return its exit status, and what kept it from finishing."""
+    """Run pytest to its end; return its exit status and the problem that kept it from finishing."""
     again = [f"--bp-begun={files.begun}"] if files.begun.is_file() else []
     with files.log.open("ab") as log:
         process = subprocess.Popen(
@@ -243,7 +245,7 @@ def _run_once(
 def _wait(
     process: subprocess.Popen[bytes], stage: Stage, files: StageFiles, deadline: float, tick: Callable[[], None]
 ) -> str:
-    """Wait for the process; return why it has to be ended, or the empty string if it ended by itself."""
+    """Wait for the process; return why it has to be ended, or an empty text if it ended by itself."""
     size, since = -1, time.monotonic()
     while True:
         left = deadline - time.monotonic()
@@ -266,7 +268,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the supervisor interrupt pytest, so that it can tear down, and kill what is left of it."""
+    """Let the supervisor interrupt pytest, so that fixtures are torn down, and kill what does not end."""
     assert process.stdin is not None
     process.stdin.close()
     try:

@@ -1,10 +1,10 @@
-"""Runs one command and leaves no process behind: neither when it ends, nor when whoever started this one is gone.
+"""``python supervisor.py COMMAND ...`` runs a command and leaves no process behind, even if the runner dies.
 
-``python supervisor.py COMMAND ...``. Standard library only, since it stands beside every suite. Its standard input is a
-pipe. When the runner closes it, or dies of whatever signal, the command is interrupted, and what is left of it after
-the grace time is killed. On Linux this process is the reaper of its descendants: a process that made a session of its
-own, or whose parent died, is found too; and where this process itself is killed, so is the command. Elsewhere the
-command's process group is killed.
+Its standard input is a pipe from the runner. When the runner closes the pipe, or dies of any signal, the command is
+interrupted, and what is left of it after the grace time is killed. On Linux this process is the subreaper of its
+descendants, so it finds those that made a session of their own or lost their parent; if this process itself is killed,
+the kernel kills the command. On other systems the process group of the command is killed. Standard library only, to
+stay small beside every suite.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 
 GRACE_S = 10.0
-"""How long an interrupted command may take to end by itself."""
+"""Seconds that an interrupted command has to end by itself."""
 
 ORPHAN_S = 60.0
-"""How long a process may outlive the one that started it."""
+"""Seconds that a process may outlive its parent."""
 
 _TICK_S = 0.1
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
@@ -37,7 +37,7 @@ def supervise(command: Sequence[str], runner: int) -> int | None:
     Returns
     -------
     int or None
-        The exit status of the command; negative for the signal that it died of, ``None`` if nothing ends it.
+        The exit status of the command, negative if a signal killed it; ``None`` if nothing could end it.
     """
     linux = ctypes.CDLL(None) if sys.platform == "linux" else None
     if linux is not None:
@@ -47,7 +47,7 @@ def supervise(command: Sequence[str], runner: int) -> int | None:
         if linux is not None:
             linux.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
-    for number in _ENDING:  # a process started in the background ignores interrupts, and so would its children
+    for number in _ENDING:  # a background job ignores SIGINT, and its children would inherit that
         signal.signal(number, signal.SIG_DFL)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_me)
     for number in _ENDING:
@@ -65,7 +65,7 @@ def supervise(command: Sequence[str], runner: int) -> int | None:
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Interrupt the command alone: what it started, it ends itself, or is ended with its descendants."""
+    """Interrupt the command, not its children: it ends them itself, or they are killed afterwards."""
     process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE_S
     while process.poll() is None and time.monotonic() < deadline:
@@ -73,9 +73,9 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_orphans(process: subprocess.Popen[bytes], since: dict[int, float]) -> None:
-    """Kill what outlived its parent by ``ORPHAN_S``; ``since`` keeps when each was first seen.
+    """Kill processes that outlived their parent by ``ORPHAN_S``; ``since`` has the time when each was first seen.
 
-    The child of a worker that died holds the pipe on which pytest waits for the worker's end.
+    The child of a worker that died keeps the pipe open on which pytest waits for the worker to end.
     """
     now = time.monotonic()
     tasks = Path("/proc/self/task").glob("*/children")
@@ -88,9 +88,9 @@ def _end_orphans(process: subprocess.Popen[bytes], since: dict[int, float]) -> N
 
 
 def end_descendants(process: subprocess.Popen[bytes]) -> None:
-    """Kill the command's process group, and every process that descends from this one, until there is none.
+    """Kill the command's process group and all descendants of this process until there are none.
 
-    A process that not even SIGKILL ends, because it waits in a driver, is left after the grace time.
+    After the grace time a process that SIGKILL does not end, because it waits in a driver, is left alone.
     """
     deadline = time.monotonic() + GRACE_S
     while True:
@@ -113,7 +113,7 @@ def _kill(pids: Sequence[int]) -> None:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """Return the processes that descend from one, which have not ended; none where there is no ``/proc``."""
+    """The living descendants of a process; none on systems without ``/proc``."""
     children = _children()
     found: list[int] = []
     ahead = [ancestor]
@@ -124,7 +124,7 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def _children() -> dict[int, list[int]]:
-    """Every process that has not ended, by its parent."""
+    """All living processes by their parent."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -135,7 +135,7 @@ def _children() -> dict[int, list[int]]:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
-    """Collect an ended orphan; the status of the command itself is left to ``process``."""
+    """Reap an orphan that has ended; the command itself is reaped by ``process``."""
     with suppress(ChildProcessError):
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is not None and ended.si_pid != process.pid:
@@ -143,7 +143,7 @@ def _reap(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end_alike(status: int | None) -> None:
-    """End as the command did, so that whoever waits sees its status."""
+    """End with the command's exit status, or by its signal."""
     if status is not None and status < 0:
         with suppress(OSError, ValueError):  # SIGKILL has no handler to be set
             signal.signal(-status, signal.SIG_DFL)

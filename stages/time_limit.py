@@ -1,8 +1,8 @@
-"""Ends a case that overruns its time limit, in two steps.
+"""Time limits: ends a case that takes too long, in two steps.
 
-At the limit an alarm raises an exception in the case, which ends as an error; the process goes on with the next case. A
-case that waits in C code does not see the exception. A watchdog, which needs no GIL, then writes every stack to the log
-and ends the process; the runner goes on with the other cases in another one.
+At the limit an alarm raises an exception in the case, which ends as an error; the process goes on with the next case.
+If the case waits in C code, the exception does not reach it. Then a watchdog, which does not need the GIL, writes all
+stacks to the log and ends the process; the runner starts another one for the cases that are left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 MARKER = "time_limit"
 WATCHDOG_S = 30.0
-"""How long after the alarm the watchdog acts."""
+"""Seconds from the alarm to the watchdog."""
 
 
 class CaseOverranError(BaseException):
@@ -27,22 +27,23 @@ class CaseOverranError(BaseException):
 
 
 def limit_of(item: pytest.Item) -> float | None:
-    """Return the time limit that a case states for itself, in seconds."""
+    """The time limit that a case states for itself, in seconds, or ``None``."""
     marker = item.get_closest_marker(MARKER)
     return None if marker is None else float(marker.args[0])
 
 
 class SittingLimit:
-    """A pytest plugin that lets no case begin too late; those that have begun end.
+    """A pytest plugin that lets no case begin too late; cases that have begun run to their end.
 
     Parameters
     ----------
     until_s : float
-        No case begins at that point or later, on the machine's monotonic clock.
+        On the monotonic clock: no case begins at that time or later.
     stage_end_s : float
-        The stage is ended at that point. A case that states a limit begins only if that ends before.
+        On the monotonic clock: when the stage is ended. A case that states a limit begins only if the limit is over
+        before that.
     skipped : callable
-        Whether a case is skipped, which takes no time.
+        Tells whether a case is skipped, which takes no time.
     """
 
     def __init__(self, until_s: float, stage_end_s: float, skipped: Callable[[pytest.Item], object]) -> None:
@@ -50,19 +51,19 @@ class SittingLimit:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Take a case that is too late as done, without a word in the results."""
+        """Pass over a case that is too late, without a line in the results."""
         now, stated_s = time.monotonic(), limit_of(item)
         too_long = stated_s is not None and now + stated_s > self._stage_end_s and not self._skipped(item)
         return True if too_long or now >= self._until_s else None
 
 
 class TimeLimit:
-    """A pytest plugin that holds each case to its time limit, fixtures included.
+    """A pytest plugin that enforces the time limit of each case, fixtures included.
 
     Parameters
     ----------
     default_s : float
-        Limit of a case that has no marker, in seconds.
+        Limit in seconds of a case without the marker.
     """
 
     def __init__(self, default_s: float) -> None:
@@ -83,21 +84,21 @@ class TimeLimit:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self) -> Generator[None, object, object]:
-        """Let the alarm ring in fixtures, too."""
+        """Set the alarm for the fixtures."""
         return (yield from self._alarmed())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        """Let the alarm ring in the case."""
+        """Set the alarm for the case."""
         return (yield from self._alarmed())
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Generator[None, object, object]:
-        """Let the alarm ring in the teardown, after the time that was left for it, one second at least."""
+        """Set the alarm for the teardown, which has the rest of the time, but at least one second."""
         return (yield from self._alarmed())
 
     def pytest_unconfigure(self) -> None:
-        """Let go of the log."""
+        """Close the duplicate of the log's descriptor."""
         os.close(self._log)
 
     def _alarmed(self) -> Generator[None, object, object]:

@@ -1,7 +1,7 @@
-"""Sees that a case ran the function that its source defines, to its end.
+"""Checks that a case ran the function in its source to the end.
 
-A hook of a conftest file can put another function in its place, keep it from being called or swallow what it raises;
-pytest reports a pass each time.
+A hook in a conftest file can replace the function, keep it from being called, or swallow what it raises; pytest reports
+a pass each time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _RAN = pytest.StashKey[bool]()
 
 
 class Witness:
-    """A pytest plugin that notes of each case whether its own function ran to its end."""
+    """A pytest plugin that notes for each case whether its own function ran to the end."""
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-        """Have the function call back when it returns; of a test with ``@given``, the function within it, too."""
+        """Wrap the function so that its return is noted; with ``@given`` also the function that hypothesis calls."""
         function, config = pyfuncitem.obj, pyfuncitem.config
         handle = getattr(function, "hypothesis", None)
         body = function if handle is None else handle.inner_test
@@ -52,13 +52,13 @@ class Witness:
 
 
 def ran(item: pytest.Item) -> bool:
-    """Whether the case's own function has run to its end."""
+    """Whether the case's own function has run to the end."""
     return item.stash.get(_RAN, False)
 
 
 @functools.cache
 def _codes(file: Path, config: pytest.Config) -> frozenset[CodeType]:
-    """The code of all functions in a module of cases, as pytest compiles it."""
+    """The code objects of all functions in a test module, as pytest compiles it."""
     compiled = rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
     module = rewrite._read_pyc(file, compiled) or rewrite._rewrite_test(file, config)[1]
     found = [module]
