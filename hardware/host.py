@@ -1,6 +1,6 @@
-"""Facts about the computer around the GPUs: processor, memory, system, Python, and what CUDA packages are installed.
+"""Facts about the host: processor, memory, system, Python, and which CUDA packages are installed.
 
-Nothing here imports a CUDA package; they are looked for, not loaded.
+CUDA packages are looked for, not imported.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class Host:
     visible_devices : str or None
         The value of ``CUDA_VISIBLE_DEVICES``; ``None`` when unset. NVML ignores it, CUDA does not.
     name : str or None
-        Host name; of a container, the container's.
+        Host name; inside a container, that of the container.
     machine_id : str or None
-        Hash of the system's machine id, from which the id cannot be had back; ``None`` where there is none, and in a
-        container, whose id is that of its image.
+        Hash of the system's machine id, from which the id cannot be recovered; ``None`` if there is none, and in a
+        container, where the id is that of the image.
     cpu_max_mhz : float or None
-        Highest clock of the first core; ``None`` where the system does not say (most virtual machines).
+        Highest clock of the first core; ``None`` if the system does not say (most virtual machines).
     """
 
     cpu: str
@@ -88,7 +88,7 @@ class CudaStack:
 
 
 def take_host() -> Host:
-    """Collect the facts about this computer; what the system does not tell stays ``None`` or ``unknown``."""
+    """Collect the facts about this host; what the system does not say is ``None`` or ``unknown``."""
     container = _container()
     return Host(
         cpu=_cpu_model(),
@@ -164,7 +164,7 @@ def _cpu_model() -> str:
 
 
 def _machine_id() -> str | None:
-    """As machine-id(5) asks: never the id itself, but a hash keyed with it."""
+    """A hash keyed with the machine id, never the id itself, as machine-id(5) demands."""
     found = _read("/etc/machine-id").strip()
     return hmac.new(found.encode(), b"burstproof", "sha256").hexdigest()[:16] if found else None
 

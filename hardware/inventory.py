@@ -1,6 +1,6 @@
 """The inventory of a machine: its GPUs, the links between them, driver, host and installed CUDA packages.
 
-Taking it touches no CUDA context and never raises: what a call refused to say is ``None`` and listed in ``problems``.
+Taking it creates no CUDA context and never raises. If a call fails, its value is ``None`` and ``problems`` names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hardware.nvml_codes import Clock, NvLinkRemote, NvmlCode, NvmlError, P2pCap
 Value = TypeVar("Value")
 
 PEER_OK = P2pStatus.OK.words
-"""The word for a granted peer capability in :class:`Link`."""
+"""The text of a granted peer capability in :class:`Link`."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class NvLink:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as NVML describes it; ``None`` is what NVML did not say or the GPU does not have.
+    """One GPU as NVML describes it; ``None`` for what NVML did not say or the GPU does not have.
 
     Attributes
     ----------
@@ -108,9 +108,9 @@ class Inventory:
     Attributes
     ----------
     problem : str or None
-        Why NVML told nothing about GPUs, with the cure; ``None`` when it did.
+        Why NVML says nothing about GPUs, with the cure; ``None`` if it does.
     problems : tuple of str
-        What failed half-way; the rest is kept.
+        Single calls that failed, while others succeeded.
     """
 
     gpus: tuple[Gpu, ...]
@@ -124,7 +124,7 @@ class Inventory:
     problems: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """The inventory as dicts, lists and scalars that JSON holds."""
+        """The inventory as JSON values."""
         return {name: _without_tuples(value) for name, value in asdict(self).items()}
 
 
@@ -136,12 +136,12 @@ class _Findings:
     failed: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     def ask(self, subject: str, what: str, question: Callable[[], Value], absent: Value | None = None) -> Value | None:
-        """The answer, ``absent`` if device or driver lack the feature, or ``None`` after noting a failure.
+        """The answer; ``absent`` if device or driver lack the feature; ``None`` if the call failed, which is noted.
 
         Raises
         ------
         NvmlError
-            NVML does not answer any more: there is no use in further questions.
+            NVML does not answer any more, so that further calls are useless.
         """
         try:
             return question()
@@ -173,14 +173,14 @@ def take_inventory(nvml: Nvml | None = None, *, open_door: OpenNvml = open_nvml)
     Parameters
     ----------
     nvml : Nvml, optional
-        An open door; by default one is opened and closed.
+        An open NVML; by default it is opened and closed here.
     open_door : callable, optional
-        Opens the door when ``nvml`` is not given; tests hand a fake machine's.
+        Opens NVML if ``nvml`` is not given; tests pass that of a fake machine.
 
     Returns
     -------
     Inventory
-        Never an exception: without NVML it has no GPUs and a ``problem`` that states the cure.
+        Without NVML it has no GPUs, and a ``problem`` that states the cure.
     """
     try:
         if nvml is not None:

@@ -1,7 +1,7 @@
-"""The one door to NVML: a narrow protocol, the adapter over ``pynvml``, and typed errors that state the cure.
+"""All access to NVML: a narrow protocol, its implementation over ``pynvml``, and typed errors that state the cure.
 
-Nothing else in the repository imports ``pynvml`` (the module that the distribution ``nvidia-ml-py`` provides).
-NVML only reads the driver's books: no call here creates a CUDA context.
+Nothing else in the repository imports ``pynvml`` (the module of the distribution ``nvidia-ml-py``). No call here
+creates a CUDA context.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from hardware.timed_calls import TimedCalls
 
 CALL_LIMIT_S = 20.0
 START_LIMIT_S = 90.0
-"""``nvmlInit`` wakes every GPU where no client keeps the driver loaded: seconds each on a machine with many."""
+"""``nvmlInit`` takes seconds for each GPU if no client keeps the driver loaded."""
 
 NVLINK_MAX_LINKS = 36
-"""Links per device that NVML numbers at most (``NVML_NVLINK_MAX_LINKS``)."""
+"""Most links of a device (``NVML_NVLINK_MAX_LINKS``)."""
 
 Value = TypeVar("Value")
 
 _CALLS = TimedCalls(CALL_LIMIT_S)
-"""One for the process: once a call hangs, the driver is not asked again."""
+"""Shared by the whole process: once a call hangs, the driver is not asked again."""
 
 
 class Nvml(Protocol):
-    """What the house asks NVML; every method raises :class:`NvmlError` and nothing else.
+    """The calls to NVML that this repository needs; every method raises :class:`NvmlError` and nothing else.
 
     ``device`` is NVML's index (PCI bus order), which is CUDA's ordinal only under
     ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
@@ -146,9 +146,9 @@ class PynvmlDoor:
     Parameters
     ----------
     module : module
-        The imported ``pynvml``. Functions that an older copy lacks answer FUNCTION_NOT_FOUND.
+        The imported ``pynvml``. A function that an older version lacks raises FUNCTION_NOT_FOUND.
     calls : TimedCalls
-        Makes the calls; one that does not return in time is a NO_ANSWER.
+        Makes the calls; one that does not return in time raises NO_ANSWER.
     """
 
     def __init__(self, module: ModuleType, calls: TimedCalls = _CALLS) -> None:
@@ -336,7 +336,7 @@ class PynvmlDoor:
 
 
 OpenNvml = Callable[[], AbstractContextManager[Nvml]]
-"""How a caller gets in: :func:`open_nvml`, or a fake machine's ``open``."""
+"""Opens NVML: :func:`open_nvml`, or the ``open`` of a fake machine."""
 
 
 @contextmanager
@@ -372,7 +372,7 @@ def open_nvml(calls: TimedCalls = _CALLS) -> Iterator[Nvml]:
     try:
         yield PynvmlDoor(module, calls)
     finally:
-        # A driver that went away meanwhile cannot be closed, and the block's own error matters more.
+        # If the driver went away, the shutdown fails, too; an error of the block itself matters more.
         with suppress(module.NVMLError, TimeoutError):
             calls.call("nvmlShutdown", lambda: module.nvmlShutdown())
 

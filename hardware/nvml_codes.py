@@ -1,4 +1,4 @@
-"""NVML's numbers as words: error codes with their cures, link versions, peer states, clock reasons.
+"""NVML's codes and their text: errors with their cures, link versions, peer states, clock reasons.
 
 Source of the numbers: the NVML API reference (``nvml.h``).
 """
@@ -59,7 +59,7 @@ class NvmlCode(IntEnum):
 
     @property
     def means_absent(self) -> bool:
-        """Whether device or driver lack the feature, rather than that something broke."""
+        """Whether device or driver lack the feature; otherwise something failed."""
         return self in (NvmlCode.NOT_SUPPORTED, NvmlCode.FUNCTION_NOT_FOUND)
 
 

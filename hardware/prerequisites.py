@@ -1,4 +1,4 @@
-"""The deployment notes' prerequisites, each judged by itself against an inventory."""
+"""The prerequisites of the deployment notes, each checked against an inventory."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Prerequisite:
     subject : str
         ``machine`` or ``GPU 0``.
     required, found : str
-        What the notes ask for, and what is there; an undeterminable one says why in ``found``.
+        What the notes ask for, and what is there, or why that cannot be determined.
     met : bool or None
-        ``None``: not determinable.
+        ``None`` if it cannot be determined.
     cure : str
         What to do when it is not met.
     source : str

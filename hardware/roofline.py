@@ -1,4 +1,4 @@
-"""The least time that a piece of work can take on a known GPU model: faster is a measuring error, not a success.
+"""The least time that a piece of work can take on a known GPU model: a smaller figure is an error of the measurement.
 
 The peaks of each model live in ``profiles/*.toml`` with the source of every value.
 """

@@ -1,4 +1,4 @@
-"""Calls with a time limit, for functions of a C library that may never return and cannot be interrupted."""
+"""Calls with a time limit, for C functions that may never return and cannot be interrupted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class TimedCalls:
-    """Calls functions one at a time in a thread of its own, which is left behind with a call that does not return.
+    """Calls functions, one at a time, in a thread of its own; the thread is abandoned with a call that does not return.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-"""How the GPUs of a machine are joined, as matrices, and the line rate to expect of each pair (requirement MG-6).
+"""Matrices of the links between the GPUs of a machine, with the line rate to expect for each pair (MG-6).
 
-Only facts that NVML reports and the standards' rates: measuring bandwidth and latency is the multi-GPU
-stage's business.
+They follow from NVML and from the rates in the standards. The multi-GPU stage measures bandwidth and latency.
 """
 
 from __future__ import annotations
