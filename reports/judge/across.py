@@ -1,4 +1,4 @@
-"""One run's figures side by side over a condition: CPU, WGPU and CUDA doing the same work."""
+"""Figures side by side for the values of one condition: CPU, WGPU and CUDA doing the same work."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reports.values import units
 from reports.values.record import RunRecord
 
 _FIRST = {"cpu": 0, "wgpu": 1, "cuda": 2}
-"""Columns that come first, in this order."""
+"""Rank of the columns that come first."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The best figure of one column, how much better it is than the first column's, and what it alone holds for."""
+    """The best figure of one column, its gain over the first column, and the conditions that only this column has."""
 
     value: str
     gain: float
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class AcrossRow:
-    """One piece of work; ``cells`` has ``None`` for a column that did not do it."""
+    """One piece of work; ``cells`` has ``None`` for columns without a figure."""
 
     name: str
     conditions: str
@@ -42,11 +42,11 @@ class AcrossTable:
 
 
 def across(records: Sequence[RunRecord], condition: str) -> tuple[AcrossTable, ...]:
-    """Put the figures that two or more values of ``condition`` share side by side.
+    """Put figures of the same work side by side, a column for each value of ``condition``.
 
-    Two values share a figure that has the same name and agrees in every condition that both of them state and that
-    is not the machine's. Conditions that only one of them states (threads of a CPU, graphs of a GPU) choose among
-    its figures: the best one stands in the table, with these conditions.
+    Figures are of the same work if they have the same name and agree in every condition that all columns state, but for
+    those of the machine. If a column has several such figures, which differ in conditions that only it states (threads
+    of a CPU, graphs of a GPU), the table has the best one, with these conditions.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _rows(
 
 
 def _common(columns: Iterable[Sequence[Figure]], condition: str) -> set[str]:
-    """Conditions that state the work: some figure of every column has them."""
+    """Conditions that describe the work: every column has a figure that states them."""
     stated = [{key for figure in taken for key in figure.measurement.conditions} for taken in columns]
     return set.intersection(*stated) - MACHINE_CONDITIONS - {condition}
 

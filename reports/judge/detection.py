@@ -1,7 +1,7 @@
-"""How often the comparison is right, measured on simulated samples whose truth is known (issue 14).
+"""Measures how often the comparison is right, on simulated samples (issue 14).
 
-Each shape draws a series of samples about 1. Two series of one shape are an A/A comparison, where *slower* is a false
-alarm; a series times 1.05 is a slowdown that has to be found.
+Each shape draws a series of samples about 1. Two series of one shape are an A/A comparison, in which *slower* is a
+false alarm. A series times 1.05 is a slowdown that has to be found.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 SLOWDOWN = 1.05
 SAMPLES = (20, 60)
-"""Lengths of series for the comparison within a run; between runs each run has the first of them."""
+"""Lengths of the series compared within a run; the first is also the length of each run's series between runs."""
 
 RUNS = 5
 FIGURES = 300
-"""Of a page."""
+"""Number of figures of a simulated page."""
 
 _SEED = 14
 
@@ -34,7 +34,7 @@ Shape = Callable[[np.random.Generator, int], "NDArray[np.float64]"]
 
 @dataclass(frozen=True)
 class Rates:
-    """Shares, 0 to 1, of one shape.
+    """Results for one shape, as fractions from 0 to 1.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class Rates:
         ``within a run`` or ``between runs``.
     shape : str
     false_alarms : float
-        A/A comparisons that said *slower* or *faster*, whichever is more frequent.
+        A/A comparisons called *slower*, or those called *faster*, whichever are more.
     found : float
         Slowdowns of 5 % that were called *slower*.
     same, cannot_tell : float
-        A/A comparisons with these answers.
+        A/A comparisons with these verdicts.
     missed : float
-        Slowdowns that were called *same* or *faster*; the rest of them could not be told.
+        Slowdowns that were called *same* or *faster*; the remaining ones were *cannot tell*.
     """
 
     level: str
@@ -106,7 +106,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
 )
 
 SESSIONS = ((RUNS, 0.01), (RUNS, 0.02), (9, 0.02))
-"""Runs a side, and the standard deviation of a run's own offset, which its samples do not show."""
+"""Runs a side, and the standard deviation of the offset that a run adds to all its samples."""
 
 
 def measure_rates(tries: int) -> tuple[Rates, ...]:
@@ -132,12 +132,10 @@ def measure_rates(tries: int) -> tuple[Rates, ...]:
 
 
 def measure_page(tries: int, noisy: int = 0) -> Rates:
-    """Simulate pages of ``FIGURES`` figures, one of them slower, to see what the correction for many tests costs.
+    """Simulate pages of ``FIGURES`` figures, one of them slower, to measure the cost of the correction for many tests.
 
-    From run to run a figure varies by 1 %, the last ``noisy`` ones by 3 %.
-
-    ``false_alarms`` is the share of pages with a false claim of either kind, ``found`` that of pages whose slower
-    figure is confirmed.
+    A figure varies by 1 % from run to run, the last ``noisy`` ones by 3 %. ``false_alarms`` is the share of pages with
+    a false claim, slower or faster; ``found`` the share of pages whose slower figure is confirmed.
     """
     draw = np.random.default_rng(_SEED)
     offset = np.where(np.arange(FIGURES) < FIGURES - noisy, 1.0, 3.0)[:, None] * SESSIONS[0][1]
@@ -161,7 +159,7 @@ def _claims(page: Sequence[Difference], change: Change, p_values: Sequence[float
 
 
 Trial = Callable[[np.random.Generator, float], Difference]
-"""One comparison with a candidate that takes so many times as long."""
+"""Makes one comparison, with a candidate that takes the given factor as long."""
 
 
 def _within(shape: Shape, count: int) -> Trial:
@@ -169,7 +167,7 @@ def _within(shape: Shape, count: int) -> Trial:
 
 
 def _between(shape: Shape, count: int, runs: int, offset: float, session: float = 0.0) -> Trial:
-    """Runs ABAB..., each with an offset of its own; ``session`` is what the machine drifts from first to last."""
+    """Runs ABAB..., each with its own offset; ``session`` is the drift of the machine from first run to last."""
 
     def trial(draw: np.random.Generator, factor: float) -> Difference:
         sides: tuple[list[tuple[float, float]], ...] = ([], [])

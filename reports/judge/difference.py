@@ -1,8 +1,8 @@
-"""What two series of samples, or two sets of runs, say about each other: faster, slower, same, or cannot tell.
+"""Compares two series of samples, or two sets of runs: faster, slower, same, or cannot tell.
 
 Samples of one run: the Hodges-Lehmann ratio with the interval that inverts the Mann-Whitney test, which holds for any
-distribution of independent samples. Autocorrelation stretches the interval about the ratio: as many samples as there
-are say no more than fewer independent ones. A drift within a series widens it.
+distribution of independent samples. Autocorrelated samples say as much as fewer independent ones, so the interval is
+stretched about the ratio. A drift within a series widens it.
 
 Runs: least squares on the logarithms of the runs' centres, with one term for the side and one for a drift over the
 whole session. Noise between runs is therefore estimated from runs, never from the samples of one.
@@ -37,25 +37,25 @@ NOISE = 0.03
 
 CONFIDENCE = 1.0 - 2.0 * ERROR
 EQUAL = "equal"
-"""The reason why two sides are the same that have one figure."""
+"""Reason of the verdict *same* if all figures of both sides are equal."""
 
 LEAST_RUNS = 3
-"""Runs a side that a claim about the code needs; five find a change of 5 % (docs/comparison.md)."""
+"""Least number of runs a side that can confirm a change; five find one of 5 % (docs/comparison.md)."""
 
 When = TypeVar("When", float, str)
 
 _MOST_SAMPLES = 300
 _LEAST_ERROR = 1e-9
-"""Standard error of a shift between runs without noise: figures that are counted rather than timed."""
+"""Least standard error of a shift between runs; figures without any noise get it."""
 
 _LARGEST_LOG = 700.0
-"""Of a number that a double can hold."""
+"""A double holds the exponential of this; that of 710 overflows."""
 
 _Z = NormalDist().inv_cdf(1.0 - ERROR)
 
 
 class Change(Enum):
-    """What two sets of figures say about each other."""
+    """The verdict on a figure of two sides."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -63,32 +63,32 @@ class Change(Enum):
     UNKNOWN = "cannot tell"
 
     def word(self, unit: str) -> str:
-        """The change as people say it of a figure in ``unit``: more bytes, or a larger error, are worse, not slower."""
+        """The change in words that suit ``unit``: more bytes, or a larger error, are *worse*, not *slower*."""
         timed = units.lower_is_better(unit) is not None or unit.endswith("/s") or unit == "x"
         return self.value if timed else {Change.FASTER: "better", Change.SLOWER: "worse"}.get(self, self.value)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Candidate against baseline.
+    """Candidate compared with baseline.
 
     Attributes
     ----------
     change : Change
     ratio : float
-        Candidate over baseline; infinite where the baseline is zero.
+        Candidate over baseline; infinite if the baseline is zero.
     interval : Interval or None
-        Of the ratio, each end with an error of ``ERROR``; ``None`` where there are too few figures.
+        Interval of the ratio, with an error probability of ``ERROR`` at each end; ``None`` for too few figures.
     p_higher, p_lower : float
-        One-sided p-values of the claims that the candidate's figure is higher, or lower; 1 where none was computed.
+        One-sided p-values of the claims that the candidate's figure is higher, or lower; 1 if none was computed.
     reason : str
         Why, in one clause.
     error : float
-        Standard error of the ratio's logarithm, estimated from runs; 0 where none was.
+        Standard error of the ratio's logarithm, estimated from runs; 0 without runs.
     residuals : tuple of float
-        From which that was estimated: what the fit leaves of each run, in the order taken.
+        Residuals of the fit from which ``error`` was estimated, for each run in the order taken.
     freedom : int
-        Degrees of freedom of the estimate.
+        Degrees of freedom of that estimate; 0 without runs.
     """
 
     change: Change
@@ -107,9 +107,9 @@ def difference(
 ) -> Difference:
     """Compare two series of samples, each in the order taken.
 
-    The answer is *same* if the whole interval of the ratio lies within ``1 ± tolerance``, *faster* or *slower* if it
-    lies wholly beyond one side of 1 and the ratio itself is beyond the tolerance, and *cannot tell* otherwise. It
-    holds for the two series. What differs from run to run they cannot show: see :func:`runs_difference`.
+    The answer is *same* if the whole interval of the ratio lies within ``1 ± tolerance``, *faster* or *slower* if all
+    of it lies on one side of 1 and the ratio is beyond the tolerance, and *cannot tell* otherwise. It holds for these
+    two series only: they do not show how runs differ (:func:`runs_difference`).
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ def difference(
     before, after = np.log(_thinned(before)), np.log(_thinned(after))
     shifts = np.sort((after[None, :] - before[:, None]).ravel())
     ratio = math.exp(float(np.median(shifts)))
-    alike = _alikeness(before, after)
-    rank, freedom = _rank(len(before), len(after)), _freedom(len(before) + len(after), alike)
+    autocorrelation = _autocorrelation(before, after)
+    rank, freedom = _rank(len(before), len(after)), _freedom(len(before) + len(after), autocorrelation)
     if rank < 0 or freedom < 2:
         reason = f"{min(len(baseline), len(candidate))} samples are too few, or too much alike their neighbours"
         return Difference(Change.UNKNOWN, ratio, None, reason=reason)
-    wider = _widening(len(before) + len(after), alike)
-    drift = 0.5 * (_drift(before, alike) + _drift(after, alike))
+    wider = _widening(len(before) + len(after), autocorrelation)
+    drift = 0.5 * (_drift(before, autocorrelation) + _drift(after, autocorrelation))
     shift, low, high = math.log(ratio), float(shifts[rank]), float(shifts[-1 - rank])
     interval = Interval(
         math.exp(shift - wider * (shift - low) - drift),
@@ -190,9 +190,10 @@ def runs_difference(
 
 
 def page_tails(page: Sequence[Difference]) -> list[tuple[float, float]]:
-    """The p-values of all comparisons of runs of one page: that each figure is higher, and that it is lower.
+    """The p-values of all figures of one page: that each is higher, and that it is lower.
 
-    Where there are many figures, they are those of the spreads that the figures show together.
+    From ``LEAST_FIGURES`` figures on they use the spreads that the figures show together
+    (:mod:`reports.judge.shared_spread`).
     """
     noisy = [one for one in page if one.error > _LEAST_ERROR]
     if len(noisy) < LEAST_FIGURES:
@@ -203,7 +204,7 @@ def page_tails(page: Sequence[Difference]) -> list[tuple[float, float]]:
 
 
 def change_of(ratio: float, interval: Interval, tolerance: float, lower_is_better: bool) -> Change:
-    """What an interval of the ratio says."""
+    """The verdict that follows from a ratio and its interval."""
     if 1.0 - tolerance <= interval.low and interval.high <= 1.0 + tolerance:
         return Change.SAME
     if interval.low > 1.0 and ratio > 1.0 + tolerance:
@@ -216,8 +217,8 @@ def change_of(ratio: float, interval: Interval, tolerance: float, lower_is_bette
 def discoveries(p_values: Sequence[float], rate: float = ERROR) -> tuple[bool, ...]:
     """Which of many tests stand after the correction of Benjamini and Hochberg.
 
-    Of the claims that stand, ``rate`` are false on average; where no figure changed, a page has one false claim or
-    more with probability ``rate``.
+    On average a fraction ``rate`` of the claims that stand is false. If no figure changed, a page has a false claim
+    with probability ``rate``.
     """
     count = len(p_values)
     ordered = sorted(p_values)
@@ -227,7 +228,7 @@ def discoveries(p_values: Sequence[float], rate: float = ERROR) -> tuple[bool, .
 
 
 def are_interleaved(baseline: Sequence[When], candidate: Sequence[When]) -> bool:
-    """Whether runs that began at these times were taken in turns (ABAB or ABBA), not one side after the other."""
+    """Whether runs with these start times were taken in turns (ABAB or ABBA), not one side after the other."""
     sides = [side for _, side in sorted([(t, 0) for t in baseline] + [(t, 1) for t in candidate])]
     turns = sum(first != second for first, second in pairwise(sides))
     return turns >= min(len(baseline), len(candidate))
@@ -235,7 +236,7 @@ def are_interleaved(baseline: Sequence[When], candidate: Sequence[When]) -> bool
 
 @lru_cache(maxsize=64)
 def _pairs(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of both members of each pair of so many samples, each with itself too."""
+    """Indices of both members of each pair of ``count`` samples, pairs of a sample with itself included."""
     return np.triu_indices(count)
 
 
@@ -270,40 +271,42 @@ def student_quantile(share: float, freedom: int) -> float:
 
 
 def _thinned(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most ``_MOST_SAMPLES`` of a series, evenly spaced: all pairs of two series are formed."""
+    """At most ``_MOST_SAMPLES`` of a series, evenly spaced, since all pairs of two series are formed."""
     kept = min(len(values), _MOST_SAMPLES)
     return values[np.linspace(0, len(values) - 1, kept).astype(np.int64)]
 
 
 def _rank(n: int, m: int) -> int:
-    """Index of the interval's lower end among the sorted differences; negative where there are too few samples."""
+    """Index of the interval's lower end among the sorted differences; negative if there are too few samples."""
     return math.floor(0.5 * n * m - _Z * math.sqrt(n * m * (n + m + 1) / 12.0)) - 1
 
 
-def _alikeness(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    """How much each sample is like the one before: autocorrelation of both series, 0 to 0.95."""
+def _autocorrelation(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    """Autocorrelation of both series at lag 1, 0 to 0.95, corrected for the bias of short series (Kendall 1954)."""
     total = len(before) + len(after)
-    alike = (len(before) * _autocorrelation(before) + len(after) * _autocorrelation(after)) / total
-    alike += 2.0 * (1.0 + 3.0 * alike) / total  # a short series shows too little of it (Kendall 1954)
-    return min(max(alike, 0.0), 0.95)
+    autocorrelation = (len(before) * _lag_1_correlation(before) + len(after) * _lag_1_correlation(after)) / total
+    autocorrelation += 2.0 * (1.0 + 3.0 * autocorrelation) / total
+    return min(max(autocorrelation, 0.0), 0.95)
 
 
-def _freedom(total: int, alike: float) -> int:
-    """Degrees of freedom of two series of ``total`` samples: of the fewer independent samples that say as much."""
-    return int(total * (1.0 - alike) / (1.0 + alike)) - 2
+def _freedom(total: int, autocorrelation: float) -> int:
+    """Degrees of freedom of two series of ``total`` samples, from the equivalent number of independent samples."""
+    return int(total * (1.0 - autocorrelation) / (1.0 + autocorrelation)) - 2
 
 
-def _widening(total: int, alike: float) -> float:
-    """By how much wider the interval is than that of independent samples.
+def _widening(total: int, autocorrelation: float) -> float:
+    """Factor by which the interval is wider than that of independent samples.
 
-    From few samples the spread is not known well, so Student's t takes the place of the normal law.
+    Few samples do not show the spread well, so Student's t replaces the normal distribution.
     """
-    quantile = student_quantile(1.0 - ERROR, _freedom(total, alike)) / student_quantile(1.0 - ERROR, total - 2)
-    return math.sqrt((1.0 + alike) / (1.0 - alike)) * quantile
+    quantile = student_quantile(1.0 - ERROR, _freedom(total, autocorrelation)) / student_quantile(
+        1.0 - ERROR, total - 2
+    )
+    return math.sqrt((1.0 + autocorrelation) / (1.0 - autocorrelation)) * quantile
 
 
-def _autocorrelation(values: NDArray[np.float64]) -> float:
-    """Correlation of each sample's rank with that of the one before."""
+def _lag_1_correlation(values: NDArray[np.float64]) -> float:
+    """Correlation of the rank of each sample with that of the sample before."""
     if len(values) < 3:
         return 0.0
     ranks = _ranks(values)
@@ -312,24 +315,25 @@ def _autocorrelation(values: NDArray[np.float64]) -> float:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks about their mean; equal values share theirs."""
+    """Ranks minus their mean; equal values share a rank."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     ranks: NDArray[np.float64] = (last - 0.5 * counts)[place] - 0.5 * len(values)
     return ranks
 
 
-def _drift(logs: NDArray[np.float64], alike: float) -> float:
-    """By how much a series drifts from its first sample to its last; 0 where Spearman's test sees no drift.
+def _drift(logs: NDArray[np.float64], autocorrelation: float) -> float:
+    """Drift of a series from its first sample to its last; 0 if Spearman's test finds none.
 
-    Series whose neighbours are alike seem to drift; the test takes that into account.
+    The test allows for autocorrelation, which looks like a drift.
     """
     count = len(logs)
     if count < 3:
         return 0.0
     place = np.arange(count) - (count - 1) / 2
     correlation = float((place * _ranks(logs)).sum() / (place * place).sum())
-    if abs(correlation) * math.sqrt(count - 1) < _Z * math.sqrt((1.0 + alike) / (1.0 - alike)):
+    limit = _Z * math.sqrt((1.0 + autocorrelation) / (1.0 - autocorrelation))
+    if abs(correlation) * math.sqrt(count - 1) < limit:
         return 0.0
     first, second = np.triu_indices(count, 1)
     return abs(float(np.median((logs[second] - logs[first]) / (second - first)))) * (count - 1)

@@ -284,29 +284,35 @@ def _named(target: Target) -> GoalRow:
 
 
 def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
-    row, best = _named(target), target.others[0] if target.others else None
+    """The row of a goal, with the worst of the figures that were judged by it."""
     decided, measurement = _worst(target, judged)
     value = measurement.in_unit(target.unit)
-    faster = best.value / value if best and best.value is not None and value else None
-    beside = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
-    if beside:
-        row, faster = replace(row, other=_PROGRAMS.get(beside, beside), other_from=HERE), value
     failed = doubts.about(decided.case, measurement)
     without_base = decided.judgement.reason_code is ReasonCode.BASE_IMPOSSIBLE
     floor = _floor(decided.judgement, measurement, target)
     count = sum(one.aggregate.count if one.aggregate else 1 for _, one in judged)
     return replace(
-        row,
+        _beside_other(target, measurement, value),
         measured="missing" if value is None else units.fitting(value, target.unit),
         worst_of="" if count == 1 else f"worst of {count}",
         interval=_interval(measurement, target),
-        against_other="" if faster is None else f"{units.shown(round(faster, 2 if beside else 1), 'x')}",
         floor="" if floor is None else units.fitting(floor, target.unit),
         of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=Verdict.FAIL.value if failed else decided.judgement.verdict.value,
         of_figure=decided.judgement.verdict.value,
         doubt=failed or (decided.judgement.text if without_base else ""),
     )
+
+
+def _beside_other(target: Target, measurement: Measurement, value: float | None) -> GoalRow:
+    """The row of a goal with the gain over the other program, which the case of a ratio measured and names itself."""
+    row = _named(target)
+    against = str(measurement.conditions.get("against", "")) if target.unit == "x" else ""
+    if against:
+        gain = "" if value is None else units.shown(round(value, 2), "x")
+        return replace(row, other=_PROGRAMS.get(against, against), other_from=HERE, against_other=gain)
+    best = target.others[0].value if target.others else None
+    return replace(row, against_other=units.shown(round(best / value, 1), "x")) if best is not None and value else row
 
 
 def _floor(judgement: Judgement, measurement: Measurement, target: Target) -> float | None:

@@ -1,4 +1,4 @@
-"""The history of runs: for each machine a trend per measurement (requirement RE-5)."""
+"""The history of runs: for each machine a trend of each measurement (requirement RE-5)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Trend:
-    """One measurement over two runs or more of a machine, oldest first; ``change`` is of the last two."""
+    """One measurement in two or more runs of a machine, oldest first; ``change`` compares the last two."""
 
     name: str
     conditions: str
@@ -36,33 +36,33 @@ class Trend:
 
     @property
     def first(self) -> str:
-        """The oldest figure for people."""
+        """The oldest figure as text."""
         return units.readable(self.points[0].value, self.unit)
 
     @property
     def last(self) -> str:
-        """The newest figure for people."""
+        """The newest figure as text."""
         return units.readable(self.points[-1].value, self.unit)
 
     @property
     def is_steady(self) -> bool:
-        """Whether the last run showed what the one before did."""
+        """Whether the figures of the last two runs are the same."""
         return self.change.change is Change.SAME
 
     @property
     def low(self) -> str:
-        """The smallest figure for people: the foot of the sparkline."""
+        """The smallest figure as text, for the bottom of the sparkline."""
         return units.readable(min(point.value for point in self.points), self.unit)
 
     @property
     def high(self) -> str:
-        """The largest figure for people: the top of the sparkline."""
+        """The largest figure as text, for the top of the sparkline."""
         return units.readable(max(point.value for point in self.points), self.unit)
 
 
 @dataclass(frozen=True)
 class RunLine:
-    """One run: when it began, what it ran, and the verdict of all of it."""
+    """One run: when it began, its commit, which stages it ran, and its verdict."""
 
     run_id: str
     started_utc: str
@@ -73,7 +73,7 @@ class RunLine:
 
 @dataclass(frozen=True)
 class MachineHistory:
-    """The runs of one machine, oldest first, their trends, the largest last change first, and figures seen once."""
+    """One machine: its runs, oldest first; trends, largest last change first; the number of figures in one run only."""
 
     machine: Machine
     runs: tuple[RunLine, ...]
@@ -88,16 +88,16 @@ class MachineHistory:
 
 @dataclass(frozen=True)
 class History:
-    """Machines, the one that ran last first, and the folders that could not be read, with why."""
+    """The machines, that of the newest run first, and the folders that could not be read, with the reasons."""
 
     machines: tuple[MachineHistory, ...]
     unreadable: tuple[tuple[str, str], ...]
 
 
 def history_of(records: Sequence[RunRecord], unreadable: Sequence[tuple[str, str]] = ()) -> History:
-    """Follow every measurement over ``records``, at least one, machine by machine; runs of two are never mixed.
+    """Follow every measurement over ``records``, at least one, separately for each machine.
 
-    ``unreadable`` names what else lay there, and why.
+    ``unreadable`` has the folders that could not be read, with the reasons.
     """
     groups: list[tuple[Machine, list[RunRecord]]] = []
     for record in sorted(records, key=lambda record: record.started_utc):
@@ -129,7 +129,7 @@ def _run_line(run: RunRecord) -> RunLine:
 
 
 def _scope(run: RunRecord) -> str:
-    """What ran: the stages asked for, or, of a run without an end, those that have a case, each whole or a part."""
+    """What ran: the stages asked for; of an unfinished run those with a case, marked if they ran in part."""
     if run.finished_utc and not any(stage.problem for stage in run.stages):
         return f"{run.plan} plan, {', '.join(run.asked) or 'all stages'}"
     with_cases = {case.stage for case in run.cases}

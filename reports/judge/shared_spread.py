@@ -1,12 +1,13 @@
-"""What the figures of one page say together of their spread from run to run.
+"""Estimates the spreads of all figures of a page from run to run together, for smaller p-values.
 
-A figure alone has a handful of runs to estimate its spread from, so its p-value is Student's, whose tails are wide: of
-hundreds of figures little stands. Together they show which spreads there are: the distribution of greatest likelihood,
-whatever its form (Kiefer and Wolfowitz 1956), found on a grid by expectation maximisation. A figure's p-value is then
-the mean of tails over these spreads, each weighed by how likely it is given the figure's own residual.
+A single figure has a handful of runs to estimate its spread from. Its p-value is therefore Student's, whose tails are
+wide, and of hundreds of figures few changes are confirmed. Together the figures show how their spreads are distributed:
+the distribution of greatest likelihood, of any form (Kiefer and Wolfowitz 1956), is found on a grid by expectation
+maximisation. The p-value of a figure is then the mean of the tails over these spreads, each weighted by its likelihood
+given the figure's own residuals.
 
-Figures of one run vary together where the run as a whole is slow, and then show less than as many that do not: how
-alike their residuals are says as how many independent figures they count.
+Figures of one run vary together if the whole run is slow, and then say less than independent ones. The correlation of
+their residuals gives the number of independent figures that they are worth.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LEAST_FIGURES = 100
-"""Fewer figures say too little of each other; a rare noisy one would pass for a quiet one."""
+"""Fewer figures say too little about each other: a rare noisy one would be taken for a quiet one."""
 
 _CAUTION = 2.0
 """Factor on the p-values, since the distribution of the spreads is estimated, too."""
@@ -44,7 +45,7 @@ def shared_tails(
     errors : sequence of float
         Their standard errors as each figure's own runs show them, above 0.
     residuals : sequence of sequence of float
-        What the fit leaves of each figure, run by run, from which its error was estimated.
+        The residuals of each figure, run by run, from which its error was estimated.
     freedom : int
         Degrees of freedom of each.
     """
@@ -59,9 +60,9 @@ def shared_tails(
 
 
 def _independent(residuals: NDArray[np.float64], freedom: int) -> float:
-    """As how many figures with independent residuals these show their spread; 1 if all vary together.
+    """The number of figures with independent residuals that these are worth; 1 if all vary together.
 
-    The squared correlation of two independent ones is 1 / ``freedom`` on average.
+    The squared correlation of two independent figures is 1 / ``freedom`` on average.
     """
     count = len(residuals)
     directions = residuals / np.linalg.norm(residuals, axis=1, keepdims=True)
@@ -79,7 +80,7 @@ def _tails(scores: NDArray[np.float64], freedom: float) -> NDArray[np.float64]:
 
 
 def _posterior(variance: NDArray[np.float64], grid: NDArray[np.float64], freedom: int) -> NDArray[np.float64]:
-    """How likely each variance of the grid is for each figure: ``variance`` is chi-squared about it."""
+    """The probability of each variance of the grid for each figure; ``variance`` is chi-squared about it."""
     logs = -0.5 * freedom * (np.log(grid)[None, :] + variance[:, None] / grid[None, :])
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     shares = np.full(len(grid), 1.0 / len(grid))

@@ -35,8 +35,8 @@ def median(samples: Sequence[float]) -> float:
 def bootstrap_medians(samples: Sequence[float], seed: int = _SEED) -> NDArray[np.float64]:
     """Medians of ``RESAMPLES`` resamples drawn with replacement, shape ``(RESAMPLES,)``.
 
-    The resamples are not drawn one by one. The k-th smallest of n uniform draws follows Beta(k, n + 1 - k), and the
-    draw ``u`` picks the sorted sample ``floor(n u)``; so the middle draw alone gives the resample's median, exactly
+    The resamples are not drawn sample by sample. The k-th smallest of n uniform draws follows Beta(k, n + 1 - k), and a
+    draw ``u`` picks the sorted sample ``floor(n u)``. So the middle draw alone gives the median of a resample, exactly
     and at a cost that does not grow with n (David and Nagaraja, Order Statistics, section 2.3).
     """
     ordered = np.sort(checked(samples))
@@ -59,7 +59,7 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
 
 
 def interval_of(measurement: Measurement) -> Interval | None:
-    """The interval of a measurement's median, in its unit; ``None`` without two samples or with one not finite."""
+    """The interval of a measurement's median, in its unit; ``None`` for too few samples or if one is not finite."""
     return median_interval(measurement.samples) if all(map(math.isfinite, measurement.samples)) else None
 
 
@@ -79,7 +79,7 @@ def _indices(uniform: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 def checked(samples: Sequence[float]) -> NDArray[np.float64]:
-    """The samples as an array; refuses an empty series and values that are not finite."""
+    """The samples as an array; an empty series and values that are not finite raise an InputError."""
     values = np.asarray(samples, dtype=np.float64)
     if values.size == 0:
         raise InputError("no samples")
