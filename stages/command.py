@@ -208,7 +208,7 @@ def _carried_out(runner: Runner, only: Sequence[str]) -> int:
         return ExitCode.UNDECIDED
     late = not record.finished_utc and (time.monotonic() >= runner.until_s or runner.stopped_in_order(record))
     part = (bool(only) and not record.finished_utc) or late
-    unmatched = [f"--first {text}: no case has this in its name." for text in runner.unmatched()]
+    unmatched = [f"--first {text}: no case has this in its name." for text in runner.unmatched(record)]
     console.say(*unmatched, *(closing_part if part else closing)(record, folder.path))
     return TO_BE_CONTINUED if late else exit_code(record)
 

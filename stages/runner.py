@@ -125,11 +125,11 @@ class Runner:
         lines = [read_lines(self.folder.files(stage).results) for stage in stopped]
         return any(found.closed and not found.unfinished for found in lines)
 
-    def unmatched(self) -> tuple[str, ...]:
+    def unmatched(self, record: RunRecord) -> tuple[str, ...]:
         """Texts of ``first`` that no case has in its name; empty as long as a stage has not been collected."""
         names: list[str] = []
-        for stage in self._planned(self.folder.read_plan()):
-            collection = read_collection(self.folder.files(stage.name).collected)
+        for stage in record.stages:
+            collection = read_collection(self.folder.files(stage.stage).collected)
             if collection is None:
                 return ()
             names += collection.collected
