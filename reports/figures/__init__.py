@@ -1,4 +1,4 @@
-"""The figures of the report: every module of this folder is one. No list names them."""
+"""The figures of the report. To add one, add a module with a ``FIGURE``: every module of this folder is shown."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ _FAMILIES = {
     "stage5": ("accuracy.", "parity."),
     "stage7": ("shard.", "scaling.", "link.", "rank.", "capacity."),
 }
-"""By stage, the prefixes of the names of its measurements; all other measurements belong to stage 6."""
+"""By stage, the prefixes of the names of its measurements; all other measurements belong to stage 6.
+
+A target for measurements of another prefix and another stage needs an entry here.
+"""
 
 _OF_SEVERAL_GPUS = ("shard.", "scaling.", "link.", "capacity.")
 

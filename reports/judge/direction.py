@@ -26,6 +26,8 @@ _LOWER_WORDS = (
     "*warnings",
     "*only_on_gpu",
 )
+"""Patterns of names for which less is better; the other list is for those for which more is."""
+
 _HIGHER_WORDS = (
     "*speedup",
     "*against_*",

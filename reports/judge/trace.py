@@ -99,7 +99,7 @@ def _status(
         hit = [case for case, verdict in judged if verdict in bad]
         if hit:
             return status, f"{units.counted(len(hit), 'case')} of {len(bearing)}: {hit[0].case}"
-    proofs = {case.case for case in cases}
+    proofs = {case.case for case in cases}  # the others bear on the requirement, but do not prove it
     skipped = [case for case, verdict in judged if verdict is Verdict.SKIPPED and case.case in proofs]
     if cases and all(map(is_left_out, cases)):
         return Status.LEFT_OUT, reasons(skipped)
@@ -120,15 +120,15 @@ def is_left_out(case: CaseResult) -> bool:
 
 
 def _why_not(requirement: Requirement, skipped: list[CaseResult], bearing: list[CaseResult], record: RunRecord) -> str:
+    """Why nothing proves a requirement: of the cases that would prove it, all were ``skipped``, or there are none."""
+    if skipped:
+        return f"not here: {reasons(skipped)}"
     planned = {stage.stage: stage for stage in record.stages}
     absent = [name for name in requirement.stages if name not in planned]
-    if absent and not skipped:
-        return f"{units.listed(absent)} not in this run"
-    idle = skipped or [case for case in bearing if case.outcome is Outcome.SKIPPED]
-    if idle and len(idle) in (len(skipped), len(bearing)):
-        return f"not here: {reasons(idle)}"
     if absent:
         return f"{units.listed(absent)} not in this run"
+    if bearing and all(case.outcome is Outcome.SKIPPED for case in bearing):
+        return f"not here: {reasons(bearing)}"
     with_cases = {case.stage for case in record.cases}
     for stage in (planned[name] for name in requirement.stages if name not in with_cases):
         if stage.problem or not stage.gate_open:
