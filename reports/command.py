@@ -226,9 +226,9 @@ def _parser() -> argparse.ArgumentParser:
     render.set_defaults(action=_render)
     goals = actions.add_parser("goals", help="print the table of goals; exit 2 if the run measured none of them")
     goals.add_argument("run", type=Path, help="run folder or record.json")
-    goals.add_argument("--all", action="store_true", help="name those that were not measured, too")
+    goals.add_argument("--all", action="store_true", help="also list goals that were not measured")
     goals.set_defaults(action=_goals)
-    several = actions.add_parser("compare", help="hold runs against each other; exit 1 on a confirmed regression")
+    several = actions.add_parser("compare", help="compare runs; exit 1 on a confirmed regression")
     _add_compare(several)
     history = actions.add_parser("history", help="trend of each measurement over a folder of runs")
     history.add_argument("folder", type=Path, help="folder that holds run folders")
@@ -256,11 +256,13 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
             name, type=Path, nargs="+", default=[], metavar="RUN", help=f"runs of the {what} side, taken in turns"
         )
     parser.add_argument("--across", default="", metavar="CONDITION", help="figures side by side, e.g. backend")
-    parser.add_argument("--noise", type=_share, default=NOISE, help="relative change of no account (default 0.03)")
+    parser.add_argument("--noise", type=_share, default=NOISE, help="relative change that is ignored (default 0.03)")
     parser.add_argument("--history", type=Path, default=BASELINES, help="folder of runs that show how much runs vary")
     parser.add_argument("--any-machine", action="store_true", help="judge as if all runs came from one machine")
     parser.add_argument(
-        "--strict", action="store_true", help="exit 1 on what is slower or vanished, too, 2 where nobody can tell"
+        "--strict",
+        action="store_true",
+        help="exit 1 also if anything is slower or vanished, 2 if a figure is undecided",
     )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write 30 lines at most for a pull request")
     parser.set_defaults(action=_compare)

@@ -34,7 +34,7 @@ _PAGE_ROWS = 25
 def sentence(comparison: Comparison) -> str:
     """The outcome of a comparison in one sentence."""
     if not comparison.rows and not comparison.thermometer:
-        return f"Nothing could be compared with {comparison.base.label}: no figure stands in both."
+        return f"Nothing could be compared with {comparison.base.label}: no figure is in both."
     return f"{_outcome(comparison)}: {_shares(comparison)}."
 
 

@@ -134,7 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=_several, default=RUNS, help=f"runs a side (default {RUNS})")
     parser.add_argument("--out", type=Path, default=Path("runs/compare"), metavar="DIR", help="folder of the evidence")
     parser.add_argument(
-        "--strict", action="store_true", help="exit 1 on what is slower or vanished, too, 2 where nobody can tell"
+        "--strict",
+        action="store_true",
+        help="exit 1 also if anything is slower or vanished, 2 if a figure is undecided",
     )
     return parser
 

@@ -92,7 +92,7 @@ def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
     if not closed:
         return "Every gate of this plan is open."
     parts = [f"{', '.join(names)} ({reason})" for reason, names in closed.items()]
-    return f"Skipped here but for their GPU-free part: {'; '.join(parts)}"
+    return f"Only their GPU-free part runs here: {'; '.join(parts)}"
 
 
 def plan_line(plan: str) -> str:

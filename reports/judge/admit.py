@@ -246,7 +246,7 @@ def _judged_again(record: RunRecord, targets: Sequence[Target] | None) -> Iterat
     ]
     if differing:
         count = units.counted(len(differing), "figure")
-        yield f"judging the samples again decides otherwise of {count}: {_first(differing)}"
+        yield f"judging the samples again gives another result for {count}: {_first(differing)}"
 
 
 def _place(judged: JudgedMeasurement) -> tuple[str, int, str, str]:

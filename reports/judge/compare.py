@@ -222,7 +222,7 @@ def compare(
     base, new : sequence of RunRecord
         One run or more a side. ``LEAST_RUNS`` or more a side, taken in turns on one machine, can confirm a change.
     noise : float
-        Relative change that is of no account.
+        Relative change that is ignored.
     history : sequence of RunRecord
         Earlier runs; those of the machine, or of its class, show how much one run differs from the next.
     any_machine : bool

@@ -33,7 +33,7 @@ ERROR = 0.01
 """Accepted rate of false alarms, in each direction."""
 
 NOISE = 0.03
-"""Relative change that is of no account."""
+"""Relative change that is ignored."""
 
 CONFIDENCE = 1.0 - 2.0 * ERROR
 EQUAL = "equal"
@@ -116,7 +116,7 @@ def difference(
     baseline, candidate : sequence of float
         Finite samples in the same unit.
     tolerance : float
-        Relative difference that is of no account.
+        Relative difference that is ignored.
     lower_is_better : bool
         ``True`` for times.
 
@@ -164,7 +164,7 @@ def runs_difference(
         When each run began (anything that orders them) and its positive centre, ``LEAST_RUNS`` or more a side, taken
         in turns.
     tolerance : float
-        Relative difference that is of no account.
+        Relative difference that is ignored.
     lower_is_better : bool
         ``True`` for times.
     """

@@ -175,7 +175,7 @@ def test_a_skip_keeps_the_exit_code_and_the_first_line_says_it(
     assert code == ExitCode.PASS
     assert {case.outcome for case in record.cases} == {Outcome.PASSED, Outcome.SKIPPED}
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"Skipped here but for their GPU-free part: stage2 ({gating.GPU_FREE_REASON})"
+    assert lines[0] == f"Only their GPU-free part runs here: stage2 ({gating.GPU_FREE_REASON})"
     assert any("1 case skipped" in line and gating.GPU_FREE_REASON in line for line in lines[1:])
 
 
@@ -457,7 +457,7 @@ def test_explain_says_what_would_run_and_runs_nothing(checkout: Checkout, capsys
     root, plan = checkout(GOOD, "raise AssertionError('ran')", gates=("none", "gpu"))
     assert main(["run", "--explain", "--run", str(root / "run")], root, plan) == ExitCode.PASS
     said = capsys.readouterr().out
-    assert said.splitlines()[0] == "Skipped here but for their GPU-free part: stage2 (no gpu here)"
+    assert said.splitlines()[0] == "Only their GPU-free part runs here: stage2 (no gpu here)"
     assert "would run: the CPU" in said
     assert "not the rest: gate gpu is closed: no gpu here" in said
     assert not (root / "run").exists()

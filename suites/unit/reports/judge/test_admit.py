@@ -220,9 +220,9 @@ def test_a_whole_clean_run_may_be_quoted_and_so_may_one_that_fails(whole: RunRec
             "throttled during 1 measurement: burst.latency (sw",
         ),
         (lambda r: throttled(r, ""), "throttled during 1 measurement"),
-        (revalued, "judging the samples again decides otherwise of 1 figure"),
-        (whitewashed, "judging the samples again decides otherwise of 1 figure: burst.latency"),
-        (lambda r: replace(r, judgements=r.judgements[1:]), "decides otherwise of 1 figure"),
+        (revalued, "judging the samples again gives another result for 1 figure"),
+        (whitewashed, "judging the samples again gives another result for 1 figure: burst.latency"),
+        (lambda r: replace(r, judgements=r.judgements[1:]), "gives another result for 1 figure"),
     ],
 )
 def test_each_lack_is_a_reason(whole: RunRecord, checkout: Path, change: Change, reason: str) -> None:
@@ -350,8 +350,8 @@ def test_limits_are_held_against_the_judgement_where_they_are_stated(whole: RunR
         record = with_judgements(whole, lambda one: replace(one, judgement=replace(one.judgement, limits=limits)))
         return "\n".join(reasons_against(sealed(record), checkout))
 
-    assert "decides otherwise" not in limited(None)
-    assert "decides otherwise" in limited(Limits("<=", None, 1e9))
+    assert "gives another result" not in limited(None)
+    assert "gives another result" in limited(Limits("<=", None, 1e9))
 
 
 def test_targets_are_those_of_the_checkout_of_this_package(whole: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,8 +416,8 @@ def test_of_a_thinned_record_verdicts_are_judged_again_and_intervals_are_not(
     for record, found in ((odd, False), (bad, True)):
         write_baseline(tmp_path, sealed(record))
         kept = load_run(tmp_path)
-        assert ("decides otherwise" in "\n".join(reasons_against(kept, checkout))) is found
-        assert "decides otherwise" in "\n".join(reasons_against(replace(kept, thinned_from=""), checkout))
+        assert ("gives another result" in "\n".join(reasons_against(kept, checkout))) is found
+        assert "gives another result" in "\n".join(reasons_against(replace(kept, thinned_from=""), checkout))
 
 
 def test_of_a_thinned_record_nobody_asks_whether_an_interval_straddles_the_limit(whole: RunRecord) -> None:
