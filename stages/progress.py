@@ -75,11 +75,11 @@ class Progress:
 
     def left_s(self, elapsed_s: float) -> float | None:
         """Estimate of the seconds left after ``elapsed_s``; ``None`` as long as there is nothing to estimate from."""
-        known = sum(duration for case, duration in self.earlier.items() if case not in self.kept)
-        over = sum(self.earlier.get(case, 0.0) for case in self.done if case not in self.kept)
-        if known > 0.0:
-            pace = elapsed_s / over if over >= _TELLING * known else 1.0
-            return pace * (known - over)
+        all_s = sum(duration for case, duration in self.earlier.items() if case not in self.kept)
+        done_s = sum(self.earlier.get(case, 0.0) for case in self.done if case not in self.kept)
+        if all_s > 0.0:
+            pace = elapsed_s / done_s if done_s >= _TELLING * all_s else 1.0
+            return pace * (all_s - done_s)
         done = len(self.done) - len(self.kept)
         return elapsed_s * (self.total - len(self.done)) / done if done > 0 and self.collected else None
 

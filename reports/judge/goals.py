@@ -147,31 +147,29 @@ def goal_rows(record: RunRecord, targets: Sequence[Target] | None = None) -> tup
     """
     record = settled(record)
     measurements = record.by_place
-    judged: dict[str, list[_Judged]] = {}
-    for one in record.judgements:
-        if one.target and (one.case, one.index) in measurements:
-            judged.setdefault(one.target, []).append((one, measurements[one.case, one.index]))
+    known = ((one, measurements.get((one.case, one.index))) for one in record.judgements if one.target)
+    judged = grouped(
+        ((one, measurement) for one, measurement in known if measurement is not None), lambda pair: pair[0].target
+    )
     doubts = doubts_of(record)
     unfinished = {stage.stage for stage in record.stages if stage.problem and not stage.ended_utc}
     goals = [(_with_peer(target, record), judged.get(target.id, [])) for target in _goals(targets, judged)]
     later = later_goals(target for target, _ in goals)
-    return tuple(
-        _so_far(replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id))), target, unfinished)
-        if found
-        else replace(_named(target), absent=why_absent(target, record))
-        for target, found in goals
-    )
+    rows = []
+    for target, found in goals:
+        if not found:
+            rows.append(replace(_named(target), absent=why_absent(target, record)))
+            continue
+        row = replace(_row(target, found, doubts), earlier=_earlier(later.get(target.id)))
+        is_met = row.verdict in _MET and not row.is_latency
+        rows.append(replace(row, so_far=is_met and stage_of_target(target) in unfinished))
+    return tuple(rows)
 
 
 def open_goals(rows: Iterable[GoalRow]) -> tuple[tuple[str, tuple[GoalRow, ...]], ...]:
     """Goals without a figure by reason, the most frequent reason first."""
     by_reason = grouped((row for row in rows if not row.is_measured), lambda row: row.absent)
     return tuple((why, tuple(found)) for why, found in sorted(by_reason.items(), key=lambda item: -len(item[1])))
-
-
-def _so_far(row: GoalRow, target: Target, unfinished: Collection[str]) -> GoalRow:
-    met = row.verdict in _MET and not row.is_latency
-    return replace(row, so_far=True) if met and stage_of_target(target) in unfinished else row
 
 
 def _earlier(later: Target | None) -> str:
