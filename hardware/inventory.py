@@ -188,28 +188,12 @@ def take_inventory(nvml: Nvml | None = None, *, open_door: OpenNvml = open_nvml)
         with open_door() as opened:
             return _ask_everything(opened)
     except NvmlError as error:
-        return _inventory(problem=error.sentence)
+        return Inventory((), None, None, (), *_without_nvml(), problem=error.sentence)
 
 
-def _inventory(
-    gpus: tuple[Gpu, ...] = (),
-    links: tuple[Link, ...] = (),
-    driver_version: str | None = None,
-    cuda_driver_version: tuple[int, int] | None = None,
-    problem: str | None = None,
-    problems: tuple[str, ...] = (),
-) -> Inventory:
-    return Inventory(
-        gpus=gpus,
-        driver_version=driver_version,
-        cuda_driver_version=cuda_driver_version,
-        links=links,
-        nccl_version=find_nccl_version(),
-        host=take_host(),
-        stack=find_cuda_stack(),
-        problem=problem,
-        problems=problems,
-    )
+def _without_nvml() -> tuple[str | None, Host, CudaStack]:
+    """What is known without NVML: the version of NCCL, the host, and the CUDA packages."""
+    return find_nccl_version(), take_host(), find_cuda_stack()
 
 
 def _ask_everything(nvml: Nvml) -> Inventory:
@@ -223,7 +207,7 @@ def _ask_everything(nvml: Nvml) -> Inventory:
     except NvmlError as error:
         problem = f"NVML started but could not list the GPUs: {error.sentence}"
     links = tuple(_link(findings, a, b) for a in gpus for b in gpus if a.index < b.index)
-    return _inventory(gpus, links, driver, cuda, problem, findings.problems)
+    return Inventory(gpus, driver, cuda, links, *_without_nvml(), problem, findings.problems)
 
 
 def _gpu(findings: _Findings, index: int) -> Gpu:

@@ -13,6 +13,7 @@ from reports.judge.compare import Comparison, Relation, Row
 from reports.judge.difference import EQUAL, LEAST_RUNS, Change
 from reports.judge.findings import Finding
 from reports.judge.history import History
+from reports.judge.pairing import titled
 from reports.judge.thermometer import Kind
 from reports.values import units
 from reports.values.grouped import grouped
@@ -238,9 +239,8 @@ def _line(row: Row, reason: str) -> str:
     also = f" [{'; '.join(row.also)}]" if row.also else ""
     within = f" ({interval})" if interval else ""
     sure = "confirmed " if _is_confirmed(row) else ""
-    where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     change = f"{row.old} → {row.new}, {change_text(row)}{within}{also}"
-    return "; ".join(filter(None, [f"{sure}{row.word}: {where}: {change}", reason]))
+    return "; ".join(filter(None, [f"{sure}{row.word}: {titled(row.key)}: {change}", reason]))
 
 
 def markdown(comparison: Comparison) -> str:
@@ -267,11 +267,10 @@ def markdown(comparison: Comparison) -> str:
 
 
 def _markdown_row(row: Row, reason: str) -> str:
-    where = f"{row.name} ({row.conditions})" if row.conditions else row.name
     interval = interval_text(row)
     change = f"{change_text(row)} ({interval})" if interval else change_text(row)
     sure = "confirmed " if _is_confirmed(row) else ""
-    cells = (where, row.old, row.new, change, ": ".join(filter(None, [f"{sure}{row.word}", reason])))
+    cells = (titled(row.key), row.old, row.new, change, ": ".join(filter(None, [f"{sure}{row.word}", reason])))
     return f"| {' | '.join(map(_cell, cells))} |"
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as AnyCollection
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from reports.judge.judging import judging
@@ -79,9 +78,7 @@ def stage_cases(run: StageRun, lines: CaseLines) -> tuple[CaseResult, ...]:
     return (*(replace(case, stage=run.stage) for case in (*modules.values(), *cases)), *cut_short)
 
 
-def inconsistency(
-    end: SuiteEnd, lines: CaseLines, collection: Collection | None, earlier: AnyCollection[str] = ()
-) -> str:
+def inconsistency(end: SuiteEnd, lines: CaseLines, collection: Collection | None, earlier: Container[str]) -> str:
     """Why the exit status of pytest and the results contradict each other; empty if they do not.
 
     Cases of ``earlier`` sittings do not count: the status says nothing about them.

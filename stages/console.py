@@ -21,6 +21,7 @@ from reports.judge.trace import Status, trace
 from reports.judge.verdict import case_verdict, exit_code, stage_verdict
 from reports.store import standing_of, targets_of
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.measurement import CaseResult, Outcome, Verdict
 from reports.values.record import NIGHTLY, QUICK, REPORT_NAME, THOROUGH, RunRecord, StageRun
 from stages.gating import GPU_FREE_REASON
@@ -85,13 +86,11 @@ def counted(cases: Sequence[CaseResult]) -> str:
 
 def opening(stages: Sequence[Stage], gates: Mapping[str, Gate]) -> str:
     """The first line of a run: stages whose gate is closed here, and why."""
-    closed: dict[str, list[str]] = {}
-    for stage in stages:
-        if not gates[stage.gate].is_open:
-            closed.setdefault(gates[stage.gate].reason, []).append(stage.name)
+    closed = [stage for stage in stages if not gates[stage.gate].is_open]
     if not closed:
         return "Every gate of this plan is open."
-    parts = [f"{', '.join(names)} ({reason})" for reason, names in closed.items()]
+    by_reason = grouped(closed, lambda stage: gates[stage.gate].reason)
+    parts = [f"{', '.join(stage.name for stage in found)} ({reason})" for reason, found in by_reason.items()]
     return f"Only their GPU-free part runs here: {'; '.join(parts)}"
 
 
@@ -187,15 +186,12 @@ def _goals(record: RunRecord, folder: Path) -> list[str]:
 
 def _not_proven(record: RunRecord) -> list[str]:
     """Requirements that are not proven: a line for each reason, with their ids."""
-    ids: dict[str, list[str]] = {}
-    others = 0
     planned = {name for stage in record.stages for name in stage.requirements}
-    for row in (row for row in trace(record) if row.status is Status.NOT_PROVEN):
-        if row.requirement.id in planned:
-            ids.setdefault(row.reason, []).append(row.requirement.id)
-        else:
-            others += 1
-    lines = [f"  {', '.join(names)}: {reason}" for reason, names in ids.items()]
+    rows = [row for row in trace(record) if row.status is Status.NOT_PROVEN]
+    own = [row for row in rows if row.requirement.id in planned]
+    by_reason = grouped(own, lambda row: row.reason)
+    lines = [f"  {', '.join(row.requirement.id for row in found)}: {reason}" for reason, found in by_reason.items()]
+    others = len(rows) - len(own)
     if others:
         lines.append(f"  {units.counted(others, 'requirement')} of other stages: see the report")
     return lines

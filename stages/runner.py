@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -166,7 +166,7 @@ class Runner:
             note_invocation(self.folder, stage.name, replace(invocation, environment=environment))
         contention = contention_between(times, read_times())
         lines = read_lines(files.results)
-        run = earlier.added_to(self._stage_run(stage, gate, end, lines, earlier, contention))
+        run = earlier.added_to(replace(self._stage_run(stage, gate, end, lines, earlier), contention=contention))
         if end.cut_off:
             in_vain = interruption is None and len(lines.cases) == len(earlier.cases)
             cure = "; no case ended within the time limit: allow more" if in_vain else ""
@@ -208,15 +208,7 @@ class Runner:
             return SuiteEnd(-1, "it was interrupted", time.monotonic() - began, cut_off=True), interruption
         return end, None
 
-    def _stage_run(
-        self,
-        stage: Stage,
-        gate: Gate,
-        end: SuiteEnd,
-        lines: CaseLines,
-        earlier: Earlier,
-        contention: Mapping[str, float],
-    ) -> StageRun:
+    def _stage_run(self, stage: Stage, gate: Gate, end: SuiteEnd, lines: CaseLines, earlier: Earlier) -> StageRun:
         """How this sitting of a stage ended."""
         collection = read_collection(self.folder.files(stage.name).collected)
         problem = end.problem or inconsistency(end, lines, collection, earlier.cases)
@@ -232,7 +224,6 @@ class Runner:
             collected=len(collection.collected) if collection is not None else 0,
             deselected=collection.deselected if collection is not None else (),
             plugins=collection.plugins if collection is not None else (),
-            contention=contention,
         )
 
     def _uncollected(self, stage: Stage, lines: CaseLines, collection: Collection | None) -> str:

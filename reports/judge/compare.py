@@ -304,7 +304,8 @@ class _Judge:
         self._base, self._new, self._noise = base, new, noise
         self._relation, self._variation = relation, variation
         self._one_machine = relation is Relation.SAME or any_machine
-        self._in_turns = are_interleaved(*([_when(run) for run in side.runs] for side in (base, new)))
+        # ISO 8601 in UTC: the texts sort as the times do.
+        self._in_turns = are_interleaved(*([run.started_utc for run in side.runs] for side in (base, new)))
         self._fewest_runs = min(len(base.runs), len(new.runs))
         self.by_runs = self._one_machine and self._fewest_runs >= LEAST_RUNS
         self.confirms = self.by_runs and self._in_turns
@@ -362,7 +363,7 @@ class _Judge:
             ratio = middle(new) / middle(old)
             return Difference(Change.UNKNOWN, ratio, None, reason="the runs of the two sides were not taken in turns")
         sides = [
-            [(_when(run), value) for run, value in zip(side.runs, values, strict=True)]
+            [(run.started_utc, value) for run, value in zip(side.runs, values, strict=True)]
             for side, values in ((self._base, old), (self._new, new))
         ]
         found = runs_difference(*sides, tolerance=self._noise, lower_is_better=lower)
@@ -387,10 +388,6 @@ class _Judge:
         converted = [units.convert(sample, new.unit, old.unit) for sample in samples_of(new)]
         found = difference(samples_of(old), converted).interval
         return None if found is None else replace(found, low=min(found.low, ratio), high=max(found.high, ratio))
-
-
-def _when(run: RunRecord) -> str:
-    return run.started_utc  # ISO 8601 in UTC: the texts sort as the times do
 
 
 def _with_zero(old: float, new: float, lower: bool | None) -> Difference:

@@ -19,14 +19,8 @@ _NOT_OF_AN_ENGINE = {"ST", "RE", "SU"}
 class Doubts:
     """The failures of a run that make figures of speed worthless.
 
-    Attributes
-    ----------
-    failed : frozenset of str
-        Cases that failed.
-    families : mapping
-        By case, the families of its requirements (``BE``, ``TO``).
-    wrong : tuple of (str, frozenset of str, frozenset of str)
-        Each failed case of parity, the backends that it names (empty: all), and the families of its requirements.
+    ``failed`` has the cases that failed, ``families`` by case the families of its requirements (``BE``, ``TO``).
+    ``wrong`` has each failed case of parity, the backends that it names (empty: all), and its families.
     """
 
     failed: frozenset[str]

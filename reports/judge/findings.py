@@ -11,6 +11,7 @@ from reports.judge.pairing import Figure, Key, first_figures, is_counted, titled
 from reports.judge.parts import Part, Parts, part_of, parts_of
 from reports.judge.verdict import case_verdict, worst
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.machine import Machine
 from reports.values.measurement import Verdict
 from reports.values.provenance import facts
@@ -112,11 +113,9 @@ def environment_differences(
 
 
 def _verdicts(records: Sequence[RunRecord]) -> dict[str, Verdict]:
-    found: dict[str, list[Verdict]] = {}
-    for record in records:
-        for case in record.cases:
-            found.setdefault(case.case, []).append(case_verdict(case, record.judgements_of(case.case)))
-    return {case: worst(verdicts) for case, verdicts in found.items()}
+    every = [(case, record.judgements_of(case.case)) for record in records for case in record.cases]
+    by_case = grouped(every, lambda one: one[0].case)
+    return {name: worst(case_verdict(*one) for one in found) for name, found in by_case.items()}
 
 
 def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], left_out: set[str]) -> Iterable[Finding]:
@@ -239,11 +238,9 @@ def _targets(base: Sequence[RunRecord], new: Sequence[RunRecord]) -> Iterable[Fi
 
 def _facts(records: Sequence[RunRecord], machine: Machine) -> dict[str, str]:
     """What the runs of a side say of their environment; texts that differ are all named."""
-    found: dict[str, list[str]] = {}
-    for record in records:
-        for name, text in {"plan": record.plan, **facts(record.environment)}.items():
-            found.setdefault(name, []).append(text)
-    return _machine_facts(machine) | {name: " | ".join(dict.fromkeys(texts)) for name, texts in found.items()}
+    every = [fact for one in records for fact in {"plan": one.plan, **facts(one.environment)}.items()]
+    by_name = grouped(dict.fromkeys(every), lambda fact: fact[0])
+    return _machine_facts(machine) | {name: " | ".join(text for _, text in found) for name, found in by_name.items()}
 
 
 def _machine_facts(machine: Machine) -> dict[str, str]:

@@ -12,6 +12,7 @@ from reports.judge.pairing import Figure, Key, figures, words
 from reports.judge.variation import Variation, pair_difference, seen_variation
 from reports.judge.verdict import run_verdict
 from reports.values import units
+from reports.values.grouped import grouped
 from reports.values.machine import Machine, machine_of
 from reports.values.record import RunRecord
 
@@ -113,14 +114,12 @@ def history_of(records: Sequence[RunRecord], unreadable: Sequence[tuple[str, str
 
 def _of_machine(machine: Machine, runs: Sequence[RunRecord]) -> MachineHistory:
     variation = seen_variation(runs, "this machine")
-    found: dict[Key, list[tuple[RunRecord, Figure]]] = {}
-    for run in runs:
-        for key, figure in figures(run).items():
-            found.setdefault(key, []).append((run, figure))
-    trends = [_trend(key, entries, variation) for key, entries in found.items() if len(entries) > 1]
+    every = [(key, run, figure) for run in runs for key, figure in figures(run).items()]
+    by_key = grouped(every, lambda entry: entry[0])
+    repeated = {key: [entry[1:] for entry in found] for key, found in by_key.items() if len(found) > 1}
+    trends = [_trend(key, entries, variation) for key, entries in repeated.items()]
     trends.sort(key=lambda trend: (-_size(trend.change.ratio), trend.name, trend.conditions))
-    once = sum(len(entries) == 1 for entries in found.values())
-    return MachineHistory(machine, tuple(map(_run_line, runs)), tuple(trends), once)
+    return MachineHistory(machine, tuple(map(_run_line, runs)), tuple(trends), len(by_key) - len(repeated))
 
 
 def _run_line(run: RunRecord) -> RunLine:

@@ -58,18 +58,11 @@ def judge(measurement: Measurement, target: Target | None) -> Judgement:
     Returns
     -------
     Judgement
-        FAIL
-            The value or a sample is missing, NaN or infinite, or the figure is beyond the limit.
-        ERROR
-            The unit cannot be compared; a floor or a time is not above 0; or the figure is better than its floor by
-            more than ``FLOOR_NOISE``, if unit or target say which way is better.
-        AMBIGUOUS
-            The interval straddles the limit.
-        MARGINAL
-            The figure meets the limit, inside the target's band; or it misses the limit, but is within the target's
-            ``near_floor`` of its floor.
-        PASS
-            Otherwise.
+        FAIL: the value or a sample is missing, NaN or infinite, or the figure is beyond the limit.
+        ERROR: the unit cannot be compared; a floor or a time is not above 0; or the figure is better than its floor by
+        more than ``FLOOR_NOISE``, if unit or target say which way is better. AMBIGUOUS: the interval straddles the
+        limit. MARGINAL: the figure meets the limit inside the target's band, or misses it within the target's
+        ``near_floor`` of its floor. PASS: otherwise.
     """
     judgement, floor = _judge(measurement, target)
     return replace(judgement, limits=_limits(target, floor) if target else None)
