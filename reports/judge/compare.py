@@ -264,16 +264,14 @@ def _largest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 def _side(runs: Sequence[RunRecord]) -> Side:
     ordered = tuple(sorted(runs, key=lambda run: run.started_utc))
-    machines: list[Machine] = []
-    for machine in map(machine_of, ordered):
-        if machine not in machines:
-            machines.append(machine)
+    machines = [*dict.fromkeys(map(machine_of, ordered))]
     others = machines[0].others + len(machines) - 1
     return Side(ordered, tuple(figures(run) for run in ordered), replace(machines[0], others=others))
 
 
 def _relation(runs: Sequence[RunRecord]) -> Relation:
     first, *others = (machine_of(run) for run in runs)
+    # A run compared with itself is on one machine even if its record does not name the host.
     if all(run == runs[0] for run in runs) or all(first.same_machine(other) for other in others):
         return Relation.SAME
     return Relation.CLASS if all(first.same_class(other) for other in others) else Relation.OTHER

@@ -132,9 +132,8 @@ def _cases(base: Sequence[RunRecord], new: Sequence[RunRecord], left_out: set[st
 
 def _ends(case: str, old: Sequence[Verdict], new: Sequence[Verdict]) -> Iterable[Finding]:
     """A case that passed and is skipped, that is skipped in some runs, or that failed and fails in more runs."""
-    skipped, failed = (
-        parts_of(*([one in kinds for one in side] for side in (old, new))) for kinds in ((Verdict.SKIPPED,), _BAD)
-    )
+    skipped = parts_of(old, new, lambda verdict: verdict is Verdict.SKIPPED)
+    failed = parts_of(old, new, lambda verdict: verdict in _BAD)
     if set(new) == {Verdict.SKIPPED} and old and worst(old) in _GOOD:
         yield Finding("PASS became SKIPPED", case)
     elif new and skipped.differ:
@@ -149,7 +148,7 @@ def _unpaired(old: Runs, new: Runs) -> Iterable[Finding]:
     One figure that is gone and one that has come, of one name and one case, are one figure whose conditions changed.
     """
     before, after = first_figures(old), first_figures(new)
-    there = {key: parts_of(*([key in run for run in side] for side in (old, new))) for key in before | after}
+    there = {key: _there(key, old, new) for key in before | after}
     gone = [key for key in before if key not in after]
     come = [key for key in after if key not in before]
     renamed: set[Key] = set()
@@ -167,6 +166,11 @@ def _unpaired(old: Runs, new: Runs) -> Iterable[Finding]:
             yield Finding(f"in the {side} run only", titled(key) + some)
     for key in (key for key in before if key in after and there[key].differ):
         yield Finding("missing in some runs", f"{titled(key)}: there {there[key]}")
+
+
+def _there(key: Key, old: Runs, new: Runs) -> Parts:
+    """In how many runs of each side the figure is."""
+    return parts_of(old, new, lambda run: key in run)
 
 
 def _conditions_changed(old: Key, new: Key) -> str:
@@ -201,7 +205,7 @@ def _incomparable(key: Key, before: Sequence[Figure], after: Sequence[Figure], n
     old, new = ([units.convert(one.centre, one.measurement.unit, unit) for one in side] for side in (before, after))
     old_sizes, new_sizes = ([value if lower is False else abs(value) for value in side] for side in (old, new))
     changed = sorted(old_sizes) != sorted(new_sizes)
-    zeros = parts_of(*([size <= 0.0 for size in side] for side in (old_sizes, new_sizes)))
+    zeros = parts_of(old_sizes, new_sizes, lambda size: size <= 0.0)
     if changed and zeros.some:
         yield Finding("zero in some runs", f"{titled(key)}: {zeros}")
     elif changed and (old[0] == 0.0) is not (new[0] == 0.0):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from reports.values import units
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,6 @@ def part_of(held: Iterable[bool]) -> Part:
     return Part(sum(answers), len(answers))
 
 
-def parts_of(old: Iterable[bool], new: Iterable[bool]) -> Parts:
-    """Count the answers of the runs of both sides."""
-    return Parts(part_of(old), part_of(new))
+def parts_of(old: Iterable[Item], new: Iterable[Item], holds: Callable[[Item], bool]) -> Parts:
+    """Count for both sides in how many runs ``holds`` is true; ``old`` and ``new`` have a value for each run."""
+    return Parts(part_of(map(holds, old)), part_of(map(holds, new)))
