@@ -26,11 +26,6 @@ class Gate:
 def evaluate_gates(inventory: Inventory) -> dict[str, Gate]:
     """Evaluate every gate of the test plan.
 
-    Parameters
-    ----------
-    inventory : Inventory
-        What the machine has.
-
     Returns
     -------
     dict of str to Gate

@@ -229,18 +229,7 @@ THROTTLING = (
 
 
 def clock_reason_words(bits: int) -> tuple[str, ...]:
-    """Decode NVML's clock reasons.
-
-    Parameters
-    ----------
-    bits : int
-        The bit field; bits that this list does not know are shown in hexadecimal.
-
-    Returns
-    -------
-    tuple of str
-        One phrase per set bit, lowest bit first; empty when the clocks are free.
-    """
+    """Decode NVML's clock reasons: a phrase for each set bit, lowest bit first; unknown bits in hexadecimal."""
     known = tuple(reason.name or "" for reason in ClockReason if bits & reason)
     rest = bits & ~sum(ClockReason)
     words = tuple(name.lower().replace("_", " ") for name in known)

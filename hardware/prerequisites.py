@@ -62,17 +62,9 @@ def driver_is_enough(inventory: Inventory) -> bool | None:
 
 
 def judge_prerequisites(inventory: Inventory) -> tuple[Prerequisite, ...]:
-    """Judge every prerequisite: first the machine's (driver, CUDA, NCCL), then each GPU's.
+    """Judge every prerequisite: three of the machine (driver, CUDA, NCCL), then three of each GPU.
 
-    Parameters
-    ----------
-    inventory : Inventory
-        Taken from the machine or made by a fake.
-
-    Returns
-    -------
-    tuple of Prerequisite
-        Three for the machine and three per GPU; without a GPU those three are there once, undetermined.
+    Without a GPU the three of a GPU are there once, undetermined.
     """
     machine = (_driver(inventory), _cuda(inventory), _nccl(inventory))
     per_gpu = (_capability, _memory, _pcie)

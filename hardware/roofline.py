@@ -109,18 +109,6 @@ def floor_us(work: Work, profile: Profile) -> float:
     Bytes at the vendor's peak bandwidth and reductions at the measured rate of an array that fits L2 may overlap
     perfectly, so the longer one counts; nodes follow one another, each at the cost of an empty one. What the profile
     does not know adds nothing, which keeps the floor a floor.
-
-    Parameters
-    ----------
-    work : Work
-        Bytes, reductions and nodes.
-    profile : Profile
-        The model's peaks.
-
-    Returns
-    -------
-    float
-        Microseconds.
     """
     bandwidth = profile.peak("memory_bandwidth_gb_per_s")
     reductions = profile.measured_value("random_reductions_g_per_s")

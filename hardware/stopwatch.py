@@ -57,11 +57,6 @@ def median_noise(values: Sequence[float]) -> float:
     The 95 % interval reaches from the order statistic of rank n/2 - 0.98 sqrt(n) to its mirror image (binomial
     distribution of the number of samples below the median, normal approximation).
 
-    Parameters
-    ----------
-    values : sequence of float
-        Samples.
-
     Returns
     -------
     float

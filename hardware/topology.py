@@ -100,18 +100,7 @@ def pcie_gb_per_s(generation: int | None, width: int | None) -> float | None:
 
 
 def topology_of(inventory: Inventory) -> Topology:
-    """Lay the inventory's links out as matrices.
-
-    Parameters
-    ----------
-    inventory : Inventory
-        With any number of GPUs, none included.
-
-    Returns
-    -------
-    Topology
-        Symmetric matrices.
-    """
+    """Arrange the links of an inventory, which may have no GPU, as symmetric matrices."""
     gpus = inventory.gpus
     links = {(link.a, link.b): link for link in inventory.links}
 

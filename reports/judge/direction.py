@@ -79,18 +79,12 @@ def lower_is_better(measurement: Measurement) -> bool | None:
         return False
     if units.dimension(unit) == "bytes":
         return True
-    sides = _sides(name)
-    return sides.pop() if len(sides) == 1 else None
+    return _by_targets(name)
 
 
 @cache
-def _limits() -> dict[str, frozenset[bool]]:
-    found: dict[str, set[bool]] = {}
-    for target in load_targets():
-        if target.comparison in (*_UPPER_LIMITS, *_LOWER_LIMITS):
-            found.setdefault(target.measurement, set()).add(target.comparison in _UPPER_LIMITS)
-    return {name: frozenset(sides) for name, sides in found.items()}
-
-
-def _sides(name: str) -> set[bool]:
-    return set(_limits().get(name, ()))
+def _by_targets(name: str) -> bool | None:
+    """Whether all limits for measurements of a name are upper ones; ``None`` if there are none, or of both kinds."""
+    comparisons = {target.comparison for target in load_targets() if target.measurement == name}
+    is_upper = {one in _UPPER_LIMITS for one in comparisons if one in (*_UPPER_LIMITS, *_LOWER_LIMITS)}
+    return is_upper.pop() if len(is_upper) == 1 else None
