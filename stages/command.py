@@ -161,6 +161,7 @@ def _parser(plan: Sequence[Stage]) -> _Parser:
 def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
     until_s = time.monotonic() + options.time_limit
     console = Console()
+    how = _options_of_start(options)
     if options.resume is not None:
         folder = _resumed(options)
         asked = folder.read_plan()
@@ -171,7 +172,7 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             stages=tuple(stage.name for stage in select(options.names, plan)),
             gpu_free=options.gpu_free,
             started_utc=utc_now(),
-            command=("python", "-m", "stages", "run", *options.names, *_chosen(options), *_carried(options)),
+            command=("python", "-m", "stages", "run", *options.names, *_options_of_plan(options), *how),
             plan=options.plan,
         )
         folder = RunFolder(new_run_path(options.runs) if options.run is None else options.run)
@@ -191,12 +192,12 @@ def _run(options: argparse.Namespace, root: Path, plan: Sequence[Stage]) -> int:
             _refuse_used(folder)
             folder.write_plan(asked, options.targets)
         console.say(opening(stages, gates), plan_line(asked.plan), f"Run: {folder.path}")
-        how = _carried(options)
         runner = Runner(root, folder, console, plan, options.workers, lock, until_s, how, tuple(options.first))
-        return _carried_out(runner, options.only)
+        return _carry_out(runner, options.only)
 
 
-def _carried_out(runner: Runner, only: Sequence[str]) -> int:
+def _carry_out(runner: Runner, only: Sequence[str]) -> int:
+    """Run the stages, print the summary, and return the exit code."""
     console, folder = runner.console, runner.folder
     try:
         record = runner.run(only)
@@ -206,8 +207,9 @@ def _carried_out(runner: Runner, only: Sequence[str]) -> int:
             f"Interrupted{named}. Report so far: {folder.path / REPORT_NAME}. Go on with --resume {folder.path}"
         )
         return ExitCode.UNDECIDED
-    late = not record.finished_utc and (time.monotonic() >= runner.until_s or runner.stopped_in_order(record))
-    part = (bool(only) and not record.finished_utc) or late
+    unfinished = not record.finished_utc
+    late = unfinished and (time.monotonic() >= runner.until_s or runner.stopped_in_order(record))
+    part = late or (unfinished and bool(only))
     unmatched = [f"--first {text}: no case has this in its name." for text in runner.unmatched(record)]
     console.say(*unmatched, *(closing_part if part else closing)(record, folder.path))
     return TO_BE_CONTINUED if late else exit_code(record)
@@ -222,14 +224,14 @@ def _refuse_used(folder: RunFolder) -> None:
         raise InputError("a folder with other files in it", where="--run", got=str(folder.path), cure=cure)
 
 
-def _chosen(options: argparse.Namespace) -> list[str]:
+def _options_of_plan(options: argparse.Namespace) -> list[str]:
     """Options that are part of the plan of a run."""
     kind = [] if options.plan == QUICK else [f"--{options.plan}"]
     targets = [] if options.targets is None else ["--targets", str(options.targets)]
     return [*kind, *(["--gpu-free"] if options.gpu_free else []), *targets]
 
 
-def _carried(options: argparse.Namespace) -> tuple[str, ...]:
+def _options_of_start(options: argparse.Namespace) -> tuple[str, ...]:
     """Options that hold for this start of the runner only."""
     workers = () if options.workers == MOST_WORKERS else ("--workers", str(options.workers))
     limit = () if math.isinf(options.time_limit) else ("--time-limit", f"{options.time_limit:g}")
@@ -246,7 +248,7 @@ def _record(folder: RunFolder, root: Path, plan: Sequence[Stage]) -> int:
 
 
 def _resumed(options: argparse.Namespace) -> RunFolder:
-    if options.names or options.run or _chosen(options):
+    if options.names or options.run or _options_of_plan(options):
         cure = "Leave NAME, --thorough, --nightly, --gpu-free and --targets out."
         raise InputError("a resumed run has its plan already", where="--resume", cure=cure)
     for path in (options.resume, options.runs / options.resume):

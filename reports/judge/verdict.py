@@ -289,9 +289,10 @@ def _is_beyond(value: float, floor: float, *, higher: bool) -> bool:
 
 def _is_near(value: float, floor: float, target: Target) -> bool:
     """Whether the figure is within the target's ``near_floor`` of its floor, so that little is left to gain."""
-    if not higher_is_better(target.unit, target):
-        return value / floor <= target.near_floor
-    return (floor / value if value > 0 else math.inf) <= target.near_floor
+    factor = value / floor
+    if higher_is_better(target.unit, target):
+        factor = floor / value if value > 0 else math.inf
+    return factor <= target.near_floor
 
 
 def _side(value: float, target: Target) -> _Side:
