@@ -342,12 +342,12 @@ def _check(target: Target, where: str) -> None:
         raise ConfigError(
             "marginal is a fraction of the limit", where=f"{where}.marginal", got=target.marginal, allowed="[0, 1)"
         )
-    if target.near_floor and not target.near_floor >= 1.0:
+    if target.near_floor and not 1.0 <= target.near_floor < math.inf:
         raise ConfigError(
             "near_floor is a factor of the floor",
             where=f"{where}.near_floor",
             got=target.near_floor,
-            allowed="0, or 1 on",
+            allowed="0, or a finite number from 1 on",
         )
     if not all(other.name and other.source for other in target.others):
         raise ConfigError("name and source of others must not be empty", where=f"{where}.others")

@@ -244,7 +244,8 @@ def test_a_text_of_first_that_no_case_has_in_its_name_is_named(
 
 def test_a_time_limit_that_no_case_ends_within_says_so(checkout: Checkout) -> None:
     """A script that goes on for as long as the exit code is 75 would never end."""
-    code, _, record = run(checkout(COUNTED + "def test_a(): pass\n"), "--time-limit", "0.1")
+    slow = COUNTED + "time.sleep(3)\ndef test_a(): pass\n"
+    code, _, record = run(checkout(slow), "--time-limit", "2")
     assert code == TO_BE_CONTINUED
     assert record.stages[0].problem.endswith("; no case ended within the time limit: allow more")
 

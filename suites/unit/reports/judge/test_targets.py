@@ -105,6 +105,8 @@ def test_a_number_may_lie_in_a_span() -> None:
         ({"floor": float("inf")}, "finite"),
         ({"floor": 0.0}, "a floor lies above 0"),
         ({"floor": -1.0}, "a floor lies above 0"),
+        ({"near_floor": 0.9}, "near_floor is a factor of the floor"),
+        ({"near_floor": float("inf")}, "near_floor is a factor of the floor"),
         ({"note": 3}, "note"),
     ],
 )
