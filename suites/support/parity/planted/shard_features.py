@@ -55,8 +55,8 @@ ON_CUDA: tuple[Fault, ...] = (
     Fault(
         "potentials do not cross for graded signals",
         "engine/cuda/plan/shard_variant.py",
-        "carries = mp_driven or variant.extras.modulators",
-        "carries = mp_driven",
+        "carries_potentials=mp_driven or variant.extras.modulators,",
+        "carries_potentials=mp_driven,",
         (GRADED,),
     ),
     Fault(

@@ -33,7 +33,7 @@ def test_a_fired_list_makes_the_signals_and_factors_of_the_reference(seed: int) 
     for share in (0.0, 0.1, 0.9):
         ids = np.flatnonzero(rng.random(network.neuron_count) < share)
         potentials = rng.choice(np.array([0.5, 2, 100, -3], np.float32), len(ids))
-        reference.measure(ids, potentials, network.neurons.cortical_areas[ids])
+        reference.measure(potentials, network.neurons.cortical_areas[ids])
         signals = signals_of(tables, ids, potentials)
         assert np.array_equal(signals, reference.signals)
         factors = factors_of(tables.modulators, signals)
