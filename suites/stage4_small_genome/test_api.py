@@ -623,6 +623,44 @@ def test_an_engine_in_use_is_refused_to_another_thread() -> None:
         assert engine.burst_count == 5
 
 
+def test_a_loop_is_not_closed_while_another_thread_uses_the_engine() -> None:
+    refused: list[BaseException] = []
+
+    def close() -> None:
+        try:
+            loop.close()
+        except InputError as error:
+            refused.append(error)
+
+    def told(done: int) -> None:
+        thread = threading.Thread(target=close)
+        thread.start()
+        thread.join()
+
+    with opened(chain()) as engine, engine.closed_loop() as loop:
+        engine.run(1, progress=told)
+        assert ["another thread is using the engine" in str(error) for error in refused] == [True]
+        loop.step()
+        assert engine.burst_count == 2
+
+
+def test_a_state_of_other_stimulus_bounds_names_them_and_goes_on_with_them() -> None:
+    with bp.open_engine(chain(), "cpu", fractional_stimulus=True) as engine:
+        engine.run(3)
+        state = engine.state()
+    named = pytest.raises(NetworkError, match="max_stimulus=255 and fractional_stimulus=True")
+    with bp.open_engine(chain(), "reference") as engine, named:
+        engine.restore(state)
+    with bp.open_engine(chain(), "reference", max_stimulus=255, fractional_stimulus=True) as engine:
+        engine.restore(state)
+        assert engine.burst_count == 3
+
+
+def test_a_network_without_areas_says_so() -> None:
+    with pytest.raises(NetworkError, match=r"names no areas.*ids of neurons"):
+        bp.synthetic(10, 2).replace(areas=()).ids_of("motor")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.parametrize(("threads", "said"), [(1, "went on"), (2, "stayed in the process")])
 def test_a_forked_process_has_no_threads_of_the_engine(threads: int, said: str) -> None:

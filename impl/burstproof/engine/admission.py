@@ -147,12 +147,17 @@ def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
     found = state.fixed_point
     named = operator.attrgetter("k", "bits", "clamp")
     if found is not None and not (isinstance(found, FixedPoint) and named(found) == named(fixed_point)):
+        cure = "Create the engine over network.replace(fixed_point=state.fixed_point)"
+        declared = operator.attrgetter("max_stimulus", "fractional_stimulus")
+        if isinstance(found, FixedPoint) and declared(found) != declared(fixed_point):
+            bounds = f"max_stimulus={found.max_stimulus:g} and fractional_stimulus={found.fractional_stimulus}"
+            cure = f"Create the engine with the stimulus bounds of the state: {bounds}"
         raise NetworkError(
             "the state has sums of another scale than the engine",
             where="state.fixed_point",
             got=str(found),
             allowed=str(fixed_point),
-            cure="Create the engine over network.replace(fixed_point=state.fixed_point)",
+            cure=cure,
         )
     largest = (1 << 31) - 1 if fixed_point.bits == 32 else 1 << 62
     for row, (sums, arriving) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):

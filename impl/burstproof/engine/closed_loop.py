@@ -83,8 +83,17 @@ class ClosedLoop:
             self.lock.release()
 
     def close(self) -> None:
-        """End the loop. The engine stays open. Closing twice is allowed."""
+        """End the loop. The engine stays open. Closing twice is allowed.
+
+        Raises
+        ------
+        InputError
+            Another thread is using the engine; the loop stays open.
+        """
+        if not self.lock.acquire(False):
+            raise in_use("close")
         self._closed = True
+        self.lock.release()
 
     def _check_open(self) -> None:
         if self._closed:

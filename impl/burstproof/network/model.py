@@ -188,6 +188,8 @@ class Network:
     def _no_area(self, name: str, where: str, found: int) -> NetworkError:
         """The error for a name that stands for no area, or for several."""
         names = [area.name or area.cortical_id for area in self.areas]
+        if not names:
+            return NetworkError("the network names no areas", where=where, got=name, cure="Give the ids of neurons")
         rest = f" and {len(names) - _AREAS_SHOWN} more" if len(names) > _AREAS_SHOWN else ""
         near = difflib.get_close_matches(str(name), names, n=1)
         return NetworkError(
