@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.interruption import in_use
+from burstproof.engine.interruption import alone
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.errors import InputError
 
@@ -74,13 +74,9 @@ class ClosedLoop:
         InputError
             The loop is closed, or another thread is using the engine; no burst was done.
         """
-        if not self.lock.acquire(False):
-            raise in_use("step")
-        try:
+        with alone(self.lock, "step"):
             self._check_open()
             return self._chosen(self._one_burst(Stimulus(ids, amounts, forced)).fired_ids)
-        finally:
-            self.lock.release()
 
     def close(self) -> None:
         """End the loop. The engine stays open. Closing twice is allowed.
@@ -90,10 +86,8 @@ class ClosedLoop:
         InputError
             Another thread is using the engine; the loop stays open.
         """
-        if not self.lock.acquire(False):
-            raise in_use("close")
-        self._closed = True
-        self.lock.release()
+        with alone(self.lock, "close"):
+            self._closed = True
 
     def _check_open(self) -> None:
         if self._closed:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock
 from typing import Protocol
 
 from burstproof.errors import InputError
@@ -29,6 +32,23 @@ def in_use(where: str) -> InputError:
     """The error for a call from a thread while another thread is inside a call of the same engine."""
     cure = "Use it from one thread at a time, or open an engine for each thread"
     return InputError("another thread is using the engine", where=where, cure=cure)
+
+
+@contextmanager
+def alone(lock: RLock, where: str) -> Iterator[None]:
+    """Hold ``lock`` for the block.
+
+    Raises
+    ------
+    InputError
+        Another thread holds it. Nothing is waited for.
+    """
+    if not lock.acquire(False):
+        raise in_use(where)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def refuse_failed(engine: Failing) -> None:
