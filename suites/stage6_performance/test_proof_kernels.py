@@ -117,7 +117,6 @@ def test_neural_forward(card: Card, measure: Measure) -> None:
 def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
     """Host time per launch of an empty kernel with three arrays and a number, beside the driver alone and CuPy."""
     import cupy
-    from cuda.bindings import driver
 
     from burstproof.compile.entry import Entry
     from burstproof.compile.parameters import ArgumentBlock
@@ -130,7 +129,9 @@ def test_what_a_launch_costs_the_host(card: Card, measure: Measure) -> None:
     block.fill(*([a.data.ptr] * 3), 8)
     ways: dict[str, Callable[[], object]] = {
         "checked": lambda: kernel(1, 32, a, a, a, 8),
-        "driver alone": lambda: driver.cuLaunchKernel(kernel.function, 1, 1, 1, 32, 1, 1, 0, 0, block.addresses, 0),
+        "driver alone": lambda: cupy.cuda.driver.launchKernel(
+            kernel.function, 1, 1, 1, 32, 1, 1, 0, 0, block.addresses, 0
+        ),
         "cupy.RawKernel": lambda: raw((1,), (32,), arguments),
     }
     for way, launch in ways.items():

@@ -1,7 +1,7 @@
 """Kernels loaded on a device and launched with checked arguments.
 
-The driver is called through NVIDIA's own bindings: cuda.core loads, ``cuLaunchKernel`` launches with the arguments in
-one prepared block, which costs the host least.
+cuda.core loads a kernel. CuPy's compiled binding of ``cuLaunchKernel`` launches it with the arguments in one prepared
+block: it takes plain integers, so it costs the host less than NVIDIA's own, which makes an object for each.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class DeviceKernel:
     limits : LaunchLimits
     registers : int
         Per thread.
-    function : CUfunction
-        The driver's handle, for launches by other means.
+    function : int
+        The driver's handle (``CUfunction``), for launches by other means.
     """
 
     def __init__(self, name: str, parameters: tuple[Parameter, ...], kernel: Kernel, device_id: int) -> None:
@@ -136,10 +136,11 @@ class DeviceKernel:
         self._extents: dict[tuple[Extent, Extent, int], tuple[int, ...]] = {}
         self._opted_in = _WITHOUT_OPT_IN - self.limits.static_shared_bytes
         self._driver = driver
-        self._launch = driver.cuLaunchKernel
+        self._launch = self._cupy.cuda.driver.launchKernel
+        self._refused = self._cupy.cuda.driver.CUDADriverError
         self._current_stream = self._cupy.cuda.get_current_stream
         self._current_device = self._cupy.cuda.runtime.getDevice
-        self.function = _taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}")
+        self.function = int(_taken(driver.cuKernelGetFunction(kernel.handle), f"kernel {name}"))
 
     def __call__(
         self, grid: Extent, block: Extent, *arguments: object, shared_bytes: int = 0, stream: object = None
@@ -178,9 +179,10 @@ class DeviceKernel:
                 self._fill(*values)
             except MISFITS as error:
                 raise self._checker.misfit(error, values) from error
-            (result,) = self._launch(self.function, *extents, shared_bytes, queue, self._addresses, 0)
-        if result:
-            _taken((result,), f"kernel {self.name}")
+            try:
+                self._launch(self.function, *extents, shared_bytes, queue, self._addresses, 0)
+            except self._refused as error:
+                raise BackendUnavailableError(f"the driver refuses: {error}", where=f"kernel {self.name}") from error
 
     def blocks_per_multiprocessor(self, block: int) -> int:
         """Blocks of ``block`` threads, without dynamic shared memory, that one multiprocessor holds at once."""
