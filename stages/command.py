@@ -210,7 +210,8 @@ def _carry_out(runner: Runner, only: Sequence[str]) -> int:
     unfinished = not record.finished_utc
     late = unfinished and (time.monotonic() >= runner.until_s or runner.stopped_in_order(record))
     part = late or (unfinished and bool(only))
-    unmatched = [f"--first {text}: no case has this in its name." for text in runner.unmatched(record)]
+    texts = runner.unmatched(stage.stage for stage in record.stages)
+    unmatched = [f"--first {text}: no case has this in its name." for text in texts]
     console.say(*unmatched, *(closing_part if part else closing)(record, folder.path))
     return TO_BE_CONTINUED if late else exit_code(record)
 

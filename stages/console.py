@@ -62,6 +62,11 @@ class Console:
         closed = "" if gate.is_open else f"; gate {gate.name} is closed, what runs: {stage.gpu_free}"
         self.say(f"{stage.name} {stage.title} ...{closed}")
 
+    def no_case_first(self, stage: Stage, texts: Sequence[str]) -> None:
+        """Print the texts of ``--first`` that no case of the stage has in its name."""
+        if texts:
+            self.say(f"  --first: no case of {stage.name} has in its name: {', '.join(texts)}")
+
     def stage_goes_on(self, progress: Progress, elapsed_s: float) -> None:
         """Print the progress of the stage."""
         if self.out.isatty():

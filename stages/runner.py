@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -125,11 +125,11 @@ class Runner:
         lines = [read_lines(self.folder.files(stage).results) for stage in stopped]
         return any(found.closed and not found.unfinished for found in lines)
 
-    def unmatched(self, record: RunRecord) -> tuple[str, ...]:
-        """Texts of ``first`` that no case has in its name; empty as long as a stage has not been collected."""
+    def unmatched(self, stages: Iterable[str]) -> tuple[str, ...]:
+        """Texts of ``first`` that no case of ``stages`` has in its name; empty until all of them were collected."""
         names: list[str] = []
-        for stage in record.stages:
-            collection = read_collection(self.folder.files(stage.stage).collected)
+        for stage in stages:
+            collection = read_collection(self.folder.files(stage).collected)
             if collection is None:
                 return ()
             names += collection.collected
@@ -187,7 +187,10 @@ class Runner:
         began = time.monotonic()
 
         def tick() -> None:
+            waiting = not progress.collected
             progress.look()
+            if waiting and progress.collected:
+                self.console.no_case_first(stage, self.unmatched([stage.name]))
             self.console.stage_goes_on(progress, time.monotonic() - began)
 
         try:

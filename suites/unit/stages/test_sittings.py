@@ -17,6 +17,7 @@ from reports.values.serialise import encode
 from stages import pytest_command
 from stages.assembling import stage_cases
 from stages.command import TO_BE_CONTINUED, main
+from stages.console import Console
 from stages.provenance import note_invocation, read_invocations
 from stages.results import ResultLines, read_lines, reopen
 from stages.run_folder import RunFolder, write_sealed
@@ -229,16 +230,31 @@ def test_a_time_limit_ends_a_sitting_and_another_goes_on(
     assert run((root, plan), "--resume", str(folder))[2].invocations == record.invocations
 
 
-def test_a_text_of_first_that_no_case_has_in_its_name_is_named(
-    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+def test_a_text_of_first_that_no_case_has_in_its_name_is_named_at_once(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has one sitting on a lent GPU would wait for cases that do not come first."""
-    cases = "def test_small(): pass\ndef test_large(): pass\n"
-    code, _, _ = run(checkout(COUNTED + cases), "--first", "large", "--first", "larger")
+    """Whoever has one sitting on a lent GPU would wait for cases that do not come first. The case waits to be told."""
+    waits = (
+        "def test_small(): pass\n"
+        "def test_large():\n"
+        "    until = time.monotonic() + 30\n"
+        "    while not (HERE / 'told').exists() and time.monotonic() < until: time.sleep(0.05)\n"
+        "    assert (HERE / 'told').exists()\n"
+    )
+    where = checkout(COUNTED + waits)
+    said: list[str] = []
+
+    def say(_: Console, *lines: str) -> None:
+        said.extend(line for line in lines if "--first" in line)
+        if said:
+            (where[0] / "part1" / "told").touch()
+
+    monkeypatch.setattr(Console, "say", say)
+    code, _, _ = run(where, "--first", "large", "--first", "larger")
     assert code == ExitCode.PASS
-    said = capsys.readouterr().out
-    assert [line for line in said.splitlines() if "--first" in line] == [
-        "--first larger: no case has this in its name."
+    assert said == [
+        "  --first: no case of stage1 has in its name: larger",
+        "--first larger: no case has this in its name.",
     ]
 
 
