@@ -92,7 +92,8 @@ def _synthetic_source(options: argparse.Namespace) -> Source:
         return synthetic_source(options.synthetic, options.synapses, options.rate, options.seed, kind)
     except NetworkError as error:
         where = _OPTIONS.get(error.where or "", error.where)
-        raise NetworkError(error.problem, where=where, got=error.got, allowed=error.allowed, cure=error.cure) from None
+        cure = (error.cure or "").replace("firing_rate", "--rate")
+        raise NetworkError(error.problem, where=where, got=error.got, allowed=error.allowed, cure=cure) from None
 
 
 def read_source(source: Source, reading: Reading, *, bars: bool = True) -> Network:

@@ -241,13 +241,13 @@ def driven_spec(
     inputs = synapses_per_neuron * firing_rate
     excitability = firing_rate / (free * -math.expm1(-inputs)) if free > 0 else math.inf
     allowed = f"a rate that needs an excitability below 0.999, not {excitability:.4g}"
-    _require(excitability < 0.999, "firing_rate", firing_rate, allowed, "Lower the rate, or take more synapses")
+    _require(excitability < 0.999, "firing_rate", firing_rate, allowed, "Lower firing_rate, or take more synapses")
     spec: dict[str, Any] = {"seed": seed, "excitability": excitability, "initial_firing": float(firing_rate)}
     made = SyntheticSpec(neurons, synapses_per_neuron, refractory_period=refractory_period, leak=float(leak), **spec)
     slope = inputs / math.expm1(inputs) if inputs < 700 else 0.0
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
     least = math.floor(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
     allowed = f"{least} or more at this rate, so that the number of firings fluctuates by less than 15 %"
-    cure = "Take a higher rate, or more neurons; more synapses each help little"
+    cure = "Raise firing_rate, or take more neurons; more synapses each help little"
     _require(deviation < _LARGEST_DEVIATION, "neurons", neurons, allowed, cure)
     return made
