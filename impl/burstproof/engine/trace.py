@@ -56,6 +56,8 @@ _TWINS = f"{PREFIX}memory.twin_areas"
 _DEEPEST = 64
 """Most levels of nesting in the JSON file: records have fewer than ten, and json cannot write any depth."""
 
+_TWO_FILES = "A trace is two files, NAME.npz and NAME.json; burstproof run --record NAME writes them"
+
 _DIGESTS = ("npz_sha256", "sha256")
 """Entries of the JSON file: SHA-256 of the .npz file, and SHA-256 of all entries but itself."""
 
@@ -161,6 +163,8 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
         A file that is missing, damaged, incomplete or contradicts itself.
     """
     npz_path, json_path = trace_paths(path)
+    if os.path.exists(path) and not os.path.exists(json_path) and Path(path) != npz_path:
+        raise TraceError("not a trace", where=str(path), cure=_TWO_FILES)
     info = _read_json(json_path)
     _check_digests(info, npz_path, json_path)
     arrays = _read_arrays(npz_path)
@@ -181,7 +185,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         check_regular(path)
         info = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
+        raise _unreadable(path, error) from None
     except (ValueError, RecursionError) as error:
         raise TraceError(f"is not JSON: {error}", where=str(path), cure="Fetch it again") from None
     if not isinstance(info, dict):
@@ -189,6 +193,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     if _is_nested(info, _DEEPEST):
         raise TraceError("objects or lists are nested too deeply", where=str(path), allowed=f"{_DEEPEST} levels")
     return info
+
+
+def _unreadable(path: Path, error: OSError) -> TraceError:
+    problem = f"cannot be read: {error.strerror or error}"
+    return TraceError(problem, where=str(path), cure=f"Check the path. {_TWO_FILES}")
 
 
 def _is_nested(tree: Any, levels: int) -> bool:
@@ -224,7 +233,7 @@ def _digest_of_file(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror}", where=str(path), cure="Check the path") from None
+        raise _unreadable(path, error) from None
 
 
 def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -238,7 +247,7 @@ def _read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         with np.load(path, allow_pickle=False) as archive_arrays:
             return {name: archive_arrays[name] for name in archive_arrays.files}
     except OSError as error:
-        raise TraceError(f"cannot be read: {error.strerror or error}", where=str(path), cure="Check the path") from None
+        raise _unreadable(path, error) from None
     except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         raise TraceError(f"is damaged: {error}", where=str(path), cure="Record it again, or fetch it again") from None
 
