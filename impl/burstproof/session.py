@@ -464,7 +464,7 @@ def open_engine(
     checked_plan(stimulus, "stimulus")
     _check_split(backend, shards, devices, strategy)
     if firing_rate is not None:
-        check_firing_rate("firing_rate", firing_rate)
+        check_firing_rate(firing_rate)
     if threads and backend not in (AUTO, "cpu"):
         raise InputError("this backend has no threads", where="threads", got=threads, cure="Leave it out")
     network, stored = with_precision(network, precision)

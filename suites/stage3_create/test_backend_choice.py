@@ -388,9 +388,9 @@ def test_a_bad_network_is_no_reason_to_fall_back() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: EngineOptions(precision="fp16"), r"EngineOptions\.precision: not a Precision .*Precision\.FP16"),
-        (lambda: EngineOptions(profile="feagi-beta"), r"EngineOptions\.profile: not a Profile .*engine\.profile"),
-        (lambda: CudaOptions(synapse_memory="host"), r"CudaOptions\.synapse_memory: not a SynapseMemory .*\.HOST"),
+        (lambda: EngineOptions(precision="fp16"), r"^precision: not a Precision .*Precision\.FP16"),
+        (lambda: EngineOptions(profile="feagi-beta"), r"^profile: not a Profile .*engine\.profile"),
+        (lambda: CudaOptions(synapse_memory="host"), r"^synapse_memory: not a SynapseMemory .*\.HOST"),
     ],
 )
 def test_a_name_is_not_taken_for_an_option(build: Callable[[], object], message: str) -> None:

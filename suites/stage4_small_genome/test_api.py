@@ -656,6 +656,14 @@ def test_a_state_of_other_stimulus_bounds_names_them_and_goes_on_with_them() -> 
         assert engine.burst_count == 3
 
 
+@pytest.mark.parametrize(
+    ("option", "wrong"), [("threads", -1), ("max_stimulus", -1.0), ("fractional_stimulus", 1), ("firing_rate", 3.0)]
+)
+def test_a_wrong_option_is_named_as_it_was_given(option: str, wrong: Any) -> None:
+    with pytest.raises(InputError, match=rf"^{option}: not a "):
+        bp.open_engine(chain(), "cpu", **{option: wrong})
+
+
 def test_a_network_without_areas_says_so() -> None:
     with pytest.raises(NetworkError, match=r"names no areas.*ids of neurons"):
         bp.synthetic(10, 2).replace(areas=()).ids_of("motor")

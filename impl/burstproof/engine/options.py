@@ -22,7 +22,7 @@ def _check_kind(where: str, value: object, kind: type) -> None:
     raise InputError(f"not a {kind.__name__}", where=where, got=value, allowed=names)
 
 
-def check_firing_rate(where: str, rate: object) -> None:
+def check_firing_rate(rate: object) -> None:
     """Refuse a firing rate that is not a fraction.
 
     Raises
@@ -31,7 +31,7 @@ def check_firing_rate(where: str, rate: object) -> None:
         Not a number from 0 to 1.
     """
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1:
-        raise InputError("not a firing rate", where=where, got=rate, allowed="0 to 1")
+        raise InputError("not a firing rate", where="firing_rate", got=rate, allowed="0 to 1")
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class CpuOptions:
     def __post_init__(self) -> None:
         if type(self.threads) is not int or not 0 <= self.threads <= MOST_THREADS:
             allowed = f"0...{MOST_THREADS}"
-            raise InputError("not a number of threads", where="CpuOptions.threads", got=self.threads, allowed=allowed)
+            raise InputError("not a number of threads", where="threads", got=self.threads, allowed=allowed)
 
 
 class SynapseMemory(Enum):
@@ -94,8 +94,8 @@ class CudaOptions:
     firing_rate: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_kind("CudaOptions.synapse_memory", self.synapse_memory, SynapseMemory)
-        check_firing_rate("CudaOptions.firing_rate", self.firing_rate)
+        _check_kind("synapse_memory", self.synapse_memory, SynapseMemory)
+        check_firing_rate(self.firing_rate)
 
 
 @dataclass(frozen=True)
@@ -144,17 +144,17 @@ class EngineOptions:
     wgpu: WgpuOptions = field(default_factory=WgpuOptions)
 
     def __post_init__(self) -> None:
-        _check_kind("EngineOptions.profile", self.profile, Profile)
-        _check_kind("EngineOptions.precision", self.precision, Precision)
+        _check_kind("profile", self.profile, Profile)
+        _check_kind("precision", self.precision, Precision)
         for name in ("emulate_batch_path", "fractional_stimulus"):
             if not isinstance(getattr(self, name), bool):
                 got = getattr(self, name)
-                raise InputError("not a switch", where=f"EngineOptions.{name}", got=got, allowed="True, False")
+                raise InputError("not a switch", where=name, got=got, allowed="True, False")
         bound = self.max_stimulus
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not 0 <= bound <= sys.float_info.max:
             raise InputError(
                 "not a bound of the stimulus",
-                where="EngineOptions.max_stimulus",
+                where="max_stimulus",
                 got=bound,
                 allowed="a finite number from 0 on",
             )

@@ -110,7 +110,7 @@ def choose_backend(
     if requested not in backend_names():
         raise InputError("unknown backend", where=where, got=requested, allowed=", ".join(backend_names()))
     if firing_rate is not None:
-        check_firing_rate("firing_rate", firing_rate)
+        check_firing_rate(firing_rate)
     considered = consider(machine, config.cuda.device_id)
     if requested == AUTO:
         load = _Load(neurons, synapses, firing_rate, machine.cpu_cores)
