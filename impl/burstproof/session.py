@@ -284,7 +284,11 @@ class Session:
         network = getattr(recording, "network", self.network)
         if network is not self.network:
             raise InputError(
-                "a recording of another network", where="recording", got=network, allowed=repr(self.network)
+                "a recording of another network",
+                where="recording",
+                got=network,
+                allowed=repr(self.network),
+                cure="Save it with the session that made it",
             )
         checked_plan(stimulus, "stimulus")
         recording.spikes()

@@ -291,6 +291,19 @@ def test_a_stimulus_that_cannot_be_is_refused_when_it_is_built(given: dict[str, 
         bp.Stimulation(chain()).add(**{"bursts": 1, **given})
 
 
+@pytest.mark.parametrize(
+    ("given", "cure"),
+    [
+        ({"amount": [1, 2], "ids": [0]}, "Give one amount for all neurons, or one for each"),
+        ({"amount": 1, "ids": [3]}, "area=NAME takes the neurons of an area"),
+        ({"amount": 1, "ids": [True, False, True]}, r"np\.flatnonzero\(mask\)"),
+    ],
+)
+def test_a_stimulus_that_is_refused_says_what_would_do(given: dict[str, Any], cure: str) -> None:
+    with pytest.raises(StimulusError, match=cure):
+        bp.Stimulation(chain()).add(bursts=1, **given)
+
+
 def test_a_run_gives_spikes_potentials_statistics_and_a_picture(tmp_path: Path) -> None:
     drive = bp.Stimulation(chain()).add(1, area="first", bursts=range(1, 4))
     with opened(chain(), stimulus=drive) as engine:
@@ -353,6 +366,8 @@ def test_a_record_saved_from_python_replays(tmp_path: Path) -> None:
             engine.save_record(recording, tmp_path / "mine", drive)
     with opened(chain(), stimulus=drive) as engine:
         counts = engine.run(4, drive, record="counts")
+        with pytest.raises(InputError, match=r"another network.*Save it with the session that made it"):
+            engine.save_record(recording, tmp_path / "mine", drive)
         with pytest.raises(InputError, match="no fired lists"):
             engine.save_record(counts, tmp_path / "mine", drive)
 

@@ -69,7 +69,7 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
     """
     if (state is None) == bool(network.features):
         got, allowed = ("none", "features") if state is None else ("features", "none")
-        raise NetworkError("the state of another network", where="state.features", got=got, allowed=allowed)
+        raise another_network("state.features", got, allowed)
     if state is None:
         return
     sizes = {"N": network.neuron_count + twin_count(state), "S": network.synapse_count}
@@ -84,6 +84,12 @@ def check_feature_state(state: FeatureState | None, network: Network) -> None:
     _check_memories(state.memory, network)
 
 
+def another_network(where: str, got: object, allowed: str) -> NetworkError:
+    """The error for a state that does not fit the network of its engine."""
+    cure = "Restore it on an engine over the network that it was taken from"
+    return NetworkError("the state of another network", where=where, got=got, allowed=allowed, cure=cure)
+
+
 def check_form(where: str, column: object, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
     """Refuse a column of a state that has not this element type and shape.
 
@@ -94,7 +100,7 @@ def check_form(where: str, column: object, dtype: np.dtype[Any], shape: tuple[in
     """
     if not isinstance(column, np.ndarray) or (column.dtype, column.shape) != (dtype, shape):
         got = (str(column.dtype), column.shape) if isinstance(column, np.ndarray) else column
-        raise NetworkError("the state of another network", where=where, got=got, allowed=f"{dtype} {shape}")
+        raise another_network(where, got, f"{dtype} {shape}")
 
 
 def refuse_nan(where: str, column: npt.NDArray[Any]) -> None:

@@ -104,7 +104,10 @@ def trace_options(trace: Trace, options: EngineOptions | None = None, *, emulate
     missing = base.rules().keys() - {"precision", *settings}
     if missing:
         raise InputError(
-            "the record does not say how it was made", where=f"{trace.name}.json: settings", got=sorted(missing)
+            "the record does not say how it was made",
+            where=f"{trace.name}.json: settings",
+            got=sorted(missing),
+            cure="Record it again",
         )
     return replace(
         base,

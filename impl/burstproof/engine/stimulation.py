@@ -92,9 +92,11 @@ def chosen_neurons(network: Network, ids: Any, area: str | None) -> npt.NDArray[
     if found.shape == (0,):
         return np.empty(0, np.uint32)
     if found.ndim != 1 or found.dtype.kind not in "iu":
-        raise StimulusError("not neuron ids", where="ids", got=ids, allowed="whole numbers in one dimension")
+        cure = "np.flatnonzero(mask) gives the ids of a mask"
+        raise StimulusError("not neuron ids", where="ids", got=ids, allowed="whole numbers in one dimension", cure=cure)
     outside = (found < 0) | (found >= network.neuron_count)
-    refuse_first(StimulusError, outside, found, "no such neuron", "ids", f"0...{network.neuron_count - 1}")
+    allowed, cure = f"0...{network.neuron_count - 1}", "area=NAME takes the neurons of an area"
+    refuse_first(StimulusError, outside, found, "no such neuron", "ids", allowed, cure)
     return found.astype(np.uint32)
 
 
@@ -236,8 +238,9 @@ def checked_amount(amount: float | npt.ArrayLike, neurons: int) -> npt.NDArray[n
     with np.errstate(over="ignore"):
         found = given.astype(np.float32) if given.dtype.kind in "biuf" else np.array(np.nan, np.float32)
     if found.shape not in ((), (neurons,)):
+        cure = "Give one amount for all neurons, or one for each"
         raise StimulusError(
-            "amounts and neurons differ in length", where="amount", got=found.shape, allowed=f"({neurons},)"
+            "amounts and neurons differ in length", where="amount", got=found.shape, allowed=f"({neurons},)", cure=cure
         )
     if not np.isfinite(found).all():
         cure = "Give finite numbers below 3.4e38"

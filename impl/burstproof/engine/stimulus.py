@@ -114,11 +114,13 @@ def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDA
             "neuron ids must be a one-dimensional integer array",
             where=where,
             got=(given.dtype.name, given.shape),
+            cure="Pass whole numbers; np.flatnonzero(mask) gives those of a mask",
         )
     if not given.size:
         return np.empty(0, np.uint32)
     outside, allowed = (given < 0) | (given >= network.neuron_count), f"0...{network.neuron_count - 1}"
-    refuse_first(StimulusError, outside, given, "a neuron outside the network", where, allowed)
+    cure = "Take ids of this network; network.ids_of(AREA) has those of an area"
+    refuse_first(StimulusError, outside, given, "a neuron outside the network", where, allowed, cure)
     invalid, cure = ~network.neurons.valid_mask[given], "Leave it out of the stimulus"
     refuse_first(StimulusError, invalid, given, "a neuron that is not valid (valid_mask is false)", where, cure=cure)
     return given.astype(np.uint32)
@@ -126,9 +128,9 @@ def _checked_ids(where: str, ids: npt.NDArray[Any], network: Network) -> npt.NDA
 
 def _checked_amounts(stimulus: Stimulus, count: int, options: EngineOptions) -> npt.NDArray[np.float32]:
     """The amounts as float32, finite, and integers unless fractions are declared."""
-    given = np.asarray(stimulus.amounts)
+    given, cure = np.asarray(stimulus.amounts), "Give finite numbers below 3.4e38"
     if given.dtype.kind not in "biuf":
-        raise StimulusError("amounts are no numbers", where="stimulus.amounts", got=stimulus.amounts)
+        raise StimulusError("amounts are no numbers", where="stimulus.amounts", got=stimulus.amounts, cure=cure)
     with np.errstate(over="ignore"):
         amounts = given.astype(np.float32, copy=False)
     if amounts.shape != (count,):
@@ -137,8 +139,10 @@ def _checked_amounts(stimulus: Stimulus, count: int, options: EngineOptions) -> 
             where="stimulus.amounts",
             got=amounts.shape,
             allowed=f"({count},)",
+            cure="Give one amount for each id, in the same order",
         )
-    refuse_first(StimulusError, ~np.isfinite(amounts), amounts, "an amount is not finite", "stimulus.amounts")
+    infinite = ~np.isfinite(amounts)
+    refuse_first(StimulusError, infinite, amounts, "an amount is not finite", "stimulus.amounts", cure=cure)
     if not options.fractional_stimulus:
         fractional, cure = np.rint(amounts) != amounts, "Set the engine option fractional_stimulus"
         problem = "a fractional amount, but integers were declared"

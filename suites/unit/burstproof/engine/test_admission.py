@@ -72,7 +72,7 @@ def filled(value: float) -> Callable[[Any], Any]:
 
 REFUSED: dict[str, tuple[Change, str]] = {
     "fewer rows": (lambda _: after_a_firing(ring(1)), r"pending: the state of another.*\(1, 3\).*allowed.*\(3, 3\)"),
-    "more rows": (lambda _: after_a_firing(ring(5)), r"pending: the state of another network.*\(5, 3\)"),
+    "more rows": (lambda _: after_a_firing(ring(5)), r"pending: the state of another network.*\(5, 3\).*Restore it"),
     "no row": (column("pending", lambda rows: rows[:0]), "pending: the state of another network"),
     "an axis more": (column("pending", lambda rows: rows[None]), "pending: the state of another network"),
     "sums of floats": (column("pending", lambda rows: rows.astype(float)), "pending.*float64.*allowed: int64"),

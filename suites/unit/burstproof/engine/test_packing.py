@@ -105,12 +105,12 @@ def test_an_id_that_32_bits_would_change_is_refused(wrong: int, forced: bool) ->
 @pytest.mark.parametrize(
     ("ids", "amounts", "forced", "said"),
     [
-        ([50], [1], [], "outside the network"),
+        ([50], [1], [], "outside the network.*ids_of"),
         ([9], [1], [], "not valid"),
         ([], [], [9], "not valid"),
-        ([], [], [50], "outside the network"),
-        ([1, 2], [1], [], "differ in length"),
-        ([1], [np.nan], [], "not finite"),
+        ([], [], [50], "outside the network.*ids_of"),
+        ([1, 2], [1], [], "differ in length.*one amount for each id"),
+        ([1], [np.nan], [], "not finite.*Give finite"),
         ([1], [np.inf], [], "not finite"),
         ([1], [0.5], [], "fractional"),
         ([1], [256], [], "exceed the declared bound"),
