@@ -35,7 +35,8 @@ _PAGE_ROWS = 25
 def sentence(comparison: Comparison) -> str:
     """The outcome of a comparison in one sentence."""
     if not comparison.rows and not comparison.thermometer:
-        return f"Nothing could be compared with {comparison.base.label}: no figure is in both."
+        cure = "Compare runs of the same stages and plan; stage 6 has most figures"
+        return f"Nothing could be compared with {comparison.base.label}: no figure is in both. {cure}."
     return f"{_outcome(comparison)}: {_shares(comparison)}."
 
 

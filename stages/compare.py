@@ -56,7 +56,8 @@ def measure(turn: Turn, call: Call) -> None:
     command = [sys.executable, "-m", "stages", "run", STAGE, "--gpu-free", "--run", str(turn.folder)]
     status = call(command, turn.tree)
     if not (turn.folder / "record.json").is_file():
-        raise InputError(f"the run left no record (exit code {status})", where=str(turn.folder), got=" ".join(command))
+        problem, cure = f"the run left no record (exit code {status})", "What it printed above says why"
+        raise InputError(problem, where=str(turn.folder), got=" ".join(command), cure=cure)
 
 
 def carry_out(root: Path, base: Path, out: Path, runs: int, options: Sequence[str], call: Call) -> int:
@@ -79,7 +80,7 @@ def main(arguments: Sequence[str], root: Path) -> int:
 def _main(options: argparse.Namespace, root: Path) -> int:
     out = options.out.resolve()
     if out.exists():
-        raise InputError("this folder exists already", where="--out", got=str(out))
+        raise InputError("this folder exists already", where="--out", got=str(out), cure="Delete it, or name another")
     base = _git(root, "rev-parse", "--verify", f"{options.base}^{{commit}}") if options.base else _base(root)
     print(f"base {base[:12]}, new {_git(root, 'describe', '--always', '--dirty')}", flush=True)
     out.mkdir(parents=True)

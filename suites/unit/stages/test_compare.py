@@ -95,7 +95,7 @@ def test_without_a_name_the_base_is_what_came_before(checkout: Path) -> None:
 
 
 def test_a_run_without_a_record_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"left no record \(exit code 3\)"):
+    with pytest.raises(InputError, match=r"left no record \(exit code 3\).*printed above says why"):
         measure(Turn("base", tmp_path, tmp_path / "run"), lambda command, folder: 3)
     with pytest.raises(InputError, match="left no record"):
         carry_out(tmp_path, tmp_path, tmp_path / "out", 3, (), lambda command, folder: 0)
@@ -105,6 +105,7 @@ def test_wrong_use_is_answered(checkout: Path, tmp_path: Path, capsys: pytest.Ca
     assert main(["--base", "absent", "--out", str(tmp_path / "out")], checkout) == 4
     assert "git rev-parse" in capsys.readouterr().err
     assert main(["--out", str(tmp_path)], checkout) == 4
+    assert "Delete it, or name another" in capsys.readouterr().err
     (tmp_path / "file").touch()
     assert main(["--out", str(tmp_path / "file" / "out")], checkout) == 3
     assert "stages.compare: error: [Errno 20] Not a directory" in capsys.readouterr().err

@@ -909,6 +909,7 @@ def test_runs_without_a_common_figure_are_not_called_free_of_regressions() -> No
     comparison = compare([BASE], [bare])
     said = describe(comparison)
     assert said.startswith(f"Nothing could be compared with {BASE.run_id}")
+    assert "Compare runs of the same stages and plan; stage 6 has most" in said.splitlines()[0]
     assert "differs: GPUs: NVIDIA H200 | none" in said
     assert comparison.exit_code() is ExitCode.UNDECIDED
 
