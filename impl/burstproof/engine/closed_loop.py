@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.interruption import alone
+from burstproof.engine.interruption import alone, deferred_interrupt
 from burstproof.engine.state import Burst, Stimulus
 from burstproof.errors import InputError
 
@@ -74,7 +74,7 @@ class ClosedLoop:
         InputError
             The loop is closed, or another thread is using the engine; no burst was done.
         """
-        with alone(self.lock, "step"):
+        with alone(self.lock, "step"), deferred_interrupt():
             self._check_open()
             return self._chosen(self._one_burst(Stimulus(ids, amounts, forced)).fired_ids)
 

@@ -16,7 +16,7 @@ from burstproof.engine.cpu.kernels import Kernels
 from burstproof.engine.cpu.memory import CpuMemory
 from burstproof.engine.cpu.threads import Team, needs_team, thread_count
 from burstproof.engine.fixed_point import plan_fixed_point
-from burstproof.engine.interruption import KeepingFailure, closed, refuse_failed
+from burstproof.engine.interruption import KeepingFailure, closed, deferred_interrupt, refuse_failed
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
@@ -221,7 +221,8 @@ class CpuEngine(PackedEngine):
         stimuli = [packed.get(number) for number in range(first, first + bursts)]
         self._reserve(bursts)
         ends, candidates = np.zeros(bursts, np.int64), np.zeros(bursts, np.int64)
-        done = self._advance(stimuli, self._memory.plan(stimuli), ends, candidates)
+        with deferred_interrupt():
+            done = self._advance(stimuli, self._memory.plan(stimuli), ends, candidates)
         kept = int(ends[done - 1]) if record is Record.FIRED else 0
         return Recording(
             bursts=first + np.arange(done),

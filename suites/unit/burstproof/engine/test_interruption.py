@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 from unittest import mock
 
@@ -68,7 +70,7 @@ def test_an_interrupted_engine_goes_on_from_a_restored_state_only(name: str) -> 
         reference.run(5, start)
         known = engine.state()
         assert list(reference.state().differences(known)) == []
-        half_way = "reference.ReferenceEngine._tick" if name == "reference" else "cpu.memory.CpuMemory.note_power"
+        half_way = _half_way(name)
         for raised, answer in ENDINGS:
             within = mock.patch(f"burstproof.engine.{half_way}", side_effect=raised)
             with within, pytest.raises(type(raised)):
@@ -78,6 +80,61 @@ def test_an_interrupted_engine_goes_on_from_a_restored_state_only(name: str) -> 
         engine.run(4)
         reference.run(4)
         assert list(reference.state().differences(engine.state())) == []
+
+
+def _half_way(name: str) -> str:
+    """What engine ``name`` calls in the middle of a burst."""
+    return "reference.ReferenceEngine._tick" if name == "reference" else "cpu.memory.CpuMemory.note_power"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_ctrl_c_within_a_call_of_a_loop_waits_for_its_end(name: str) -> None:
+    mix = mix_named("integers, all excitatory")
+    network, options = mixed_network(mix), mixed_options(mix)
+    everybody = np.arange(0, network.neuron_count, 3, dtype=np.uint32)
+    with closing(ENGINES[name](network, options)) as engine, closing(_reference(network, options)) as reference:
+        with engine.closed_loop() as loop:
+            loop.step(forced=everybody)
+            with _pressing_ctrl_c(_half_way(name)), pytest.raises(KeyboardInterrupt):
+                loop.step()
+            assert engine.burst_count == network.burst_count + 2
+            loop.step()
+        reference.run(3, {network.burst_count + 1: Stimulus(forced=everybody)})
+        assert list(reference.state().differences(engine.state())) == []
+
+
+@pytest.mark.parametrize("name", ["1 thread", "2 threads"])
+def test_ctrl_c_within_a_run_waits_for_the_end_of_a_batch(name: str) -> None:
+    mix = mix_named("integers, all excitatory")
+    network, options = mixed_network(mix), mixed_options(mix)
+    before = network.burst_count
+    start = {before + 1: Stimulus(forced=np.arange(0, network.neuron_count, 3, dtype=np.uint32))}
+    with closing(ENGINES[name](network, options)) as engine, closing(_reference(network, options)) as reference:
+        with _pressing_ctrl_c(_half_way(name)), pytest.raises(KeyboardInterrupt):
+            engine.run(10_000, start)
+        done = engine.burst_count - before
+        assert 1 <= done < 10_000
+        reference.run(done, start)
+        assert list(reference.state().differences(engine.state())) == []
+
+
+@contextmanager
+def _pressing_ctrl_c(where: str) -> Iterator[None]:
+    """Within it, the engine's method ``where`` is interrupted when it has ended."""
+    module, owner, name = where.split(".")[:-2], *where.split(".")[-2:]
+    method = getattr(getattr(import_module(".".join(["burstproof.engine", *module])), owner), name)
+
+    def interrupted(*arguments: Any) -> Any:
+        found = method(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return found
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with mock.patch(f"burstproof.engine.{where}", interrupted):
+            yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("name", [name for name in ENGINES if name != "reference"])
