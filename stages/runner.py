@@ -168,7 +168,7 @@ class Runner:
         lines = read_lines(files.results)
         run = earlier.added_to(replace(self._stage_run(stage, gate, end, lines, earlier), contention=contention))
         if end.cut_off:
-            in_vain = interruption is None and len(lines.cases) == len(earlier.cases)
+            in_vain = interruption is None and run.collected and len(lines.cases) == len(earlier.cases)
             cure = "; no case ended within the time limit: allow more" if in_vain else ""
             run = replace(run, problem=f"{run.problem}: {unfinished(lines, run.collected)}{cure}")
         elif not run.problem:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import subprocess
 import sys
 import time
@@ -29,7 +30,8 @@ _MOST_DEATHS = 8
 class SuiteEnd:
     """How pytest ended: exit status, the problem that kept it from finishing (empty: none), wall time in seconds.
 
-    ``cut_off``: a time limit ended it while cases were left, which another sitting can run.
+    ``cut_off``: a time limit ended it while cases were left, or it was killed before they were known; another sitting
+    can run them.
     """
 
     status: int
@@ -194,7 +196,9 @@ class _Attempts:
         in_order = self._lines.closed and not self._lines.damage and not problem
         longest_s = longest_limit_s(self._files.collected, 0.0) if in_order and plan == NIGHTLY else 0.0
         over = ended > min(self._deadline - longest_s, self._until_s)
-        cut_off = over and _cases_left(self._files, {*(case.case for case in self._lines.cases), *self._begun_before()})
+        begun = {*(case.case for case in self._lines.cases), *self._begun_before()}
+        killed_early = self._status == -signal.SIGKILL and read_collection(self._files.collected) is None
+        cut_off = killed_early or (over and _cases_left(self._files, begun))
         if cut_off and in_order:
             limit = "--time-limit" if ended > self._until_s else f"the stage ({self._stage.time_limit_s:g} s)"
             problem = f"the time of {limit} was over"

@@ -312,6 +312,30 @@ def test_a_stage_killed_after_its_last_case_ends(checkout: Checkout) -> None:
     assert main(["run", "--resume", str(folder)], *where) == ExitCode.USAGE
 
 
+@pytest.mark.thorough("starts runs of its own: seconds each")
+@pytest.mark.parametrize("killed", ["getpid", "getppid"], ids=["pytest", "its supervisor"])
+def test_a_stage_killed_before_its_cases_were_known_runs_again(checkout: Checkout, killed: str) -> None:
+    """As one whose machine lacks memory while modules are imported."""
+    once = f"if not (HERE / 'told').exists():\n    (HERE / 'told').touch()\n    os.kill(os.{killed}(), 9)\n"
+    where = checkout(f"{COUNTED}{once}    time.sleep(60)\ndef test_a(): pass\n", GOOD)
+    code, folder, record = run(where)
+    assert code == ExitCode.UNDECIDED
+    assert not record.finished_utc
+    said = "pytest died of signal 9 (SIGKILL): 0 cases have a result; continue with --resume"
+    assert [stage.problem for stage in record.stages] == [said, ""]
+    code, _, record = run(where, "--resume", str(folder))
+    assert (code, outcomes(record)) == (ExitCode.PASS, {"test_a": Outcome.PASSED, "test_good": Outcome.PASSED})
+    assert record.finished_utc
+
+
+@pytest.mark.thorough("starts runs of its own: seconds each")
+def test_a_stage_that_crashes_before_its_cases_are_known_has_ended(checkout: Checkout) -> None:
+    """It would crash again."""
+    code, _, record = run(checkout(f"{COUNTED}os.kill(os.getpid(), 11)\n"))
+    assert (code, bool(record.finished_utc)) == (ExitCode.UNDECIDED, True)
+    assert record.stages[0].problem == "pytest died of signal 11 (SIGSEGV)"
+
+
 def outcomes(record: RunRecord) -> dict[str, Outcome]:
     return {case.case.rpartition("::")[2]: case.outcome for case in record.cases}
 
