@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import secrets
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -27,7 +28,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A binary file that takes the place of ``path`` when the block ends, and vanishes if it raises.
 
     The bytes go to a temporary file in the same folder, are flushed to the disk and renamed with ``os.replace``;
-    nobody ever sees half a file. A symbolic link is followed, so that its target is replaced.
+    nobody ever sees half a file. A symbolic link is followed, so that its target is replaced. If the process is killed,
+    the temporary file ``.NAME.HEX.part`` stays until the next write of ``path``, except on Windows.
 
     Raises
     ------
@@ -41,18 +43,49 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     if final.exists() and not final.is_file():  # a device or a pipe would be gone afterwards
         raise OSError(errno.EINVAL, "it is a device, a pipe or a socket", str(final))
     kept = os.fsdecode(os.fsencode(final.name)[:_NAME_BYTES])
+    _remove_abandoned(final.parent, f".{glob.escape(kept)}.{'[0-9a-f]' * 16}.part")
     temporary = final.with_name(f".{kept}.{secrets.token_hex(8)}.part")
     with _removed_if_terminated(temporary):
         try:
-            descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
-            with os.fdopen(descriptor, "wb") as stream:
+            with os.fdopen(_made(temporary), "wb") as stream:
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.replace(temporary, final)
+                if os.name != "nt":
+                    os.replace(temporary, final)  # while it is locked
+            if os.name == "nt":
+                os.replace(temporary, final)  # an open file cannot be moved there
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _made(temporary: Path) -> int:
+    """Make ``temporary``, locked as long as it is open; another writer may find and remove it before it is locked."""
+    while True:
+        descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
+        if os.name == "nt":
+            return descriptor
+        import fcntl
+
+        with suppress(OSError):  # a file system without locks, on which nothing is removed either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if temporary.exists():
+            return descriptor
+        os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path, pattern: str) -> None:
+    """Remove temporary files whose writers are gone: nobody holds their locks."""
+    if os.name == "nt":
+        return
+    import fcntl
+
+    for path in folder.glob(pattern):
+        with suppress(OSError), path.open("r+b") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
+                path.unlink()
 
 
 def _removed_if_terminated(temporary: Path) -> AbstractContextManager[None]:

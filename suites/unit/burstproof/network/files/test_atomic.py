@@ -45,6 +45,27 @@ def test_a_process_that_is_asked_to_end_leaves_nothing_half_written(tmp_path: Pa
     assert [(path, path.read_bytes()) for path in tmp_path.iterdir()] == [(file, b"before")]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="nothing is locked on Windows")
+def test_the_next_writer_removes_what_a_killed_one_left_and_nothing_of_one_at_work(tmp_path: Path) -> None:
+    file, another = tmp_path / "file[1]", tmp_path / ".file[1].more.0123456789abcdef.part"
+    another.touch()
+    environment = {**os.environ, "PYTHONPATH": str(IMPL)}
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(file)], env=environment, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.kill()
+    assert len(list(tmp_path.iterdir())) == 2
+    with atomic_write(file) as slow:
+        assert len(list(tmp_path.iterdir())) == 2, "its own and that of another file"
+        with atomic_write(file) as fast:
+            fast.write(b"fast")
+        slow.write(b"slow")
+    assert file.read_bytes() == b"slow"
+    assert sorted(tmp_path.iterdir()) == [another, file]
+
+
 def test_the_programs_own_handler_stays(tmp_path: Path) -> None:
     seen: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
