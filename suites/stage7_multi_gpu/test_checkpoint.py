@@ -30,8 +30,9 @@ from burstproof.engine.sharded.checkpoints import chunks
 from burstproof.engine.state import EngineState, Recording, Stimulus
 from burstproof.errors import CheckpointError, EnvironmentInvalidError
 from burstproof.network.files.bpnet_format import HEAD, VERSION
+from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
-from burstproof.sources import synthetic
+from burstproof.sources import save, synthetic
 from suites.support.cli_door import Door, assert_one_error, door
 from suites.support.parity.mixed import mixed_network, mixed_options, mixed_plan
 from suites.support.shards.cpu_shards import EVERYTHING_LEARNS, mix_named
@@ -259,6 +260,22 @@ def test_what_cannot_be_resumed_is_refused(door: Door, tmp_path: Path) -> None:
     assert_one_error(door(*command, *resume, "--bursts", 30, "--force", "3:0"), 4, "its stimulus is another one")
     assert_one_error(door(*command, "--resume", GENOME), 4, "this is no checkpoint")
     assert_one_error(door(*command, "--checkpoint-every", 5), 4, "no file to write checkpoints to")
+
+
+def test_a_state_that_cannot_be_resumed_is_named_and_takes_no_checkpoint(door: Door, tmp_path: Path) -> None:
+    """From burst 3 on, where a leak of 1 meets an infinite potential; the run goes on, its last checkpoint stays."""
+    infinite = {"thresholds": 1.0, "threshold_limits": 1.0, "leak_coefficients": 1.0, "membrane_potentials": [np.inf]}
+    synapses = {"source_neurons": [0], "target_neurons": [0], "weights": 1.0}
+    save(Network.from_arrays(infinite, synapses, areas={"a": [0]}), "infinite.bpnet")
+    command = ("run", "infinite.bpnet", "--backend", "cpu", "--stimulate", "3:0=1", "--record", "record")
+    kept = ("--checkpoint", "c", "--checkpoint-every", 2)
+    answer = door(*command, "--bursts", 8, *kept)
+    assert (answer.code, answer.err.count("note")) == (0, 1)
+    assert "no checkpoint from burst 4 on while --resume would refuse it; c keeps burst 2: state." in answer.err
+    assert "a value is NaN" in answer.err
+    whole = Path("record.npz").read_bytes()
+    assert door(*command, "--bursts", 8, "--resume", "c").code == 0
+    assert Path("record.npz").read_bytes() == whole
 
 
 def test_fewer_bursts_than_were_done_are_named(door: Door, tmp_path: Path) -> None:

@@ -261,7 +261,9 @@ def _go(prepared: Prepared, options: argparse.Namespace, exchange: Exchange) -> 
                 prepared.add(chunk)
             if options.reshard_every and done % options.reshard_every == 0 and done < options.bursts:
                 reshard(engine, exchange.share("the activity so far", prepared.counter.rates)[0])
-            checkpoints.save_if_due(engine, prepared.recordings)
+            refused = checkpoints.save_if_due(engine, prepared.recordings)
+            if refused:
+                print(f"burstproof: note: {refused}", file=sys.stderr)
     return times_s
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from burstproof.engine.admission import check_state
 from burstproof.engine.protocol import Engine
 from burstproof.engine.recorder import joined
 from burstproof.engine.sharded.checkpoint import (
@@ -19,7 +20,7 @@ from burstproof.engine.sharded.checkpoint import (
 )
 from burstproof.engine.sharded.exchange import Exchange
 from burstproof.engine.state import Recording, StimulusPlan
-from burstproof.errors import InputError
+from burstproof.errors import InputError, NetworkError
 
 DEFAULT_EVERY = 1000
 """Default number of bursts between two checkpoints."""
@@ -59,6 +60,7 @@ class Checkpoints:
     saved_after: int | None = None
     _identity: dict[str, Any] = field(default_factory=dict)
     _begun: int = 0
+    _refused: bool = False
 
     def __post_init__(self) -> None:
         self.every = None if self.file is None else self.every or DEFAULT_EVERY
@@ -106,20 +108,35 @@ class Checkpoints:
         end = self._begun + self.bursts
         return reached < end or (reached == end and self.recorded)
 
-    def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> None:
+    def save_if_due(self, engine: Engine, recordings: Sequence[Recording] | None) -> str:
         """Write a checkpoint if one is due after the burst just done; one is always due after the last burst.
 
-        All ranks call this; rank 0 writes.
+        A state from which no run could resume, as one with NaN, leaves the last checkpoint as it is. Returns a note at
+        the first such state, else an empty text. All ranks call this; rank 0 writes.
         """
         done = engine.burst_count - engine.network.burst_count
         if self.file is None or self.every is None or (done % self.every and done < self.bursts):
-            return
+            return ""
         state = engine.state()
-        if self.exchange.rank == 0:
-            identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
-            recording = None if recordings is None else joined(recordings)
-            save_checkpoint(self.file, Checkpoint(state, identity, recording))
-            self.saved_after = state.burst_count
+        if self.exchange.rank > 0:
+            return ""
+        try:
+            check_state(state, engine.network, engine.fixed_point)
+        except NetworkError as error:
+            return self._refuse(state.burst_count, error)
+        identity = {**self._identity, **stimulus_so_far(self.plan, state.burst_count)}
+        recording = None if recordings is None else joined(recordings)
+        save_checkpoint(self.file, Checkpoint(state, identity, recording))
+        self.saved_after = state.burst_count
+        return ""
+
+    def _refuse(self, burst: int, error: NetworkError) -> str:
+        """Why the state after ``burst`` is not written, if it is the first."""
+        if self._refused:
+            return ""
+        self._refused = True
+        kept = "" if self.saved_after is None else f"; {self.file} keeps burst {self.saved_after}"
+        return f"no checkpoint from burst {burst} on while --resume would refuse it{kept}: {error}"
 
 
 def chunks(done: int, total: int, longest: int, stops: Sequence[int | None]) -> Iterator[int]:
