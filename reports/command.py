@@ -21,6 +21,7 @@ from reports.judge.detection import measure_page, measure_rates, rates_table
 from reports.judge.difference import NOISE
 from reports.judge.goals import goal_lines, goal_rows
 from reports.judge.judging import targets_sha256
+from reports.judge.rightness import rightness
 from reports.judge.summary import first_line
 from reports.judge.targets import load_targets
 from reports.judge.verdict import judge_cases
@@ -88,7 +89,7 @@ def _goals(options: argparse.Namespace) -> int:
     record = load_run(options.run)
     targets = targets_of(options.run if options.run.is_dir() else options.run.parent)
     rows = goal_rows(record, targets)
-    print("\n".join(goal_lines(rows, every=options.all)))
+    print(rightness(record)[1], "", *goal_lines(rows, every=options.all), sep="\n")
     return ExitCode.PASS if any(row.is_measured for row in rows) else ExitCode.UNDECIDED
 
 

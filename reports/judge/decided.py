@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reports.judge.bases import settled
-from reports.judge.targets import later_goals, load_targets
+from reports.judge.targets import Target, later_goals, load_targets
 from reports.judge.verdict import OUTCOME_VERDICTS, WORST_FIRST, case_verdict, missed_by
 from reports.values import units
 from reports.values.grouped import grouped
@@ -33,11 +33,12 @@ Counts = tuple[tuple[Verdict, str], ...]
 class Decided:
     """The verdict on a target, from the worst figure that was judged by it.
 
-    ``is_goal`` is false for targets of the notes. ``case`` measured the figure. ``by`` says by how much it misses;
-    empty if it does not miss, or if that cannot be given as a share or factor.
+    ``is_goal`` is false for targets of the notes. ``what`` names what is limited. ``case`` measured the figure. ``by``
+    says by how much it misses; empty if it does not miss, or if that cannot be given as a share or factor.
     """
 
     is_goal: bool
+    what: str
     case: str
     verdict: Verdict
     by: str
@@ -48,22 +49,30 @@ def decided_targets(record: RunRecord) -> tuple[Decided, ...]:
     found = grouped((judged for judged in settled(record).judgements if judged.target), lambda judged: judged.target)
     targets = load_targets()
     later = later_goals(targets)
-    of_notes = {target.id for target in targets if not target.is_goal}
+    known = {target.id: target for target in targets}
     return tuple(
-        _decided(judged, name not in of_notes)
+        _decided(judged, known.get(name))
         for name, judged in found.items()
         if name not in later or later[name].id not in found
     )
 
 
-def _decided(judged: Iterable[JudgedMeasurement], is_goal: bool) -> Decided:
-    worst = min(judged, key=lambda one: (WORST_FIRST.index(one.judgement.verdict), -size(_by(one))))
-    return Decided(is_goal, worst.case, worst.judgement.verdict, _by(worst))
+def _decided(judged: Iterable[JudgedMeasurement], target: Target | None) -> Decided:
+    worst = min(judged, key=lambda one: (WORST_FIRST.index(one.judgement.verdict), -_size(by_of(one.judgement))))
+    is_goal, what = (target.is_goal, target.words) if target else (True, worst.target)
+    return Decided(is_goal, what, worst.case, worst.judgement.verdict, by_of(worst.judgement))
 
 
-def _by(judged: JudgedMeasurement) -> str:
-    by = _BY.search(told(judged.judgement))
+def by_of(judgement: Judgement) -> str:
+    """By how much a limit is missed: ``2.6 %`` or ``a factor of 3.1``; empty as in :class:`Decided`."""
+    by = _BY.search(told(judgement))
     return by["much"] if by else ""
+
+
+def worst_named(missed: Iterable[tuple[str, str]]) -> str:
+    """The worst of missed limits, each by how much and its name: ``by 92.7 %: NAME``; empty if no size is known."""
+    by, name = max(missed, key=lambda one: _size(one[0]), default=("", ""))
+    return f"by {by}: {name}" if by else ""
 
 
 def told(judgement: Judgement) -> str:
@@ -81,7 +90,7 @@ def told(judgement: Judgement) -> str:
     return _BY.sub(f" by {100.0 - 1e4 / (100.0 + float(found['share'])):.1f} %", text) if found else text
 
 
-def size(by: str) -> float:
+def _size(by: str) -> float:
     """Sort key of a miss: a factor is larger than every share."""
     number = re.search(_NUMBER, by)
     return (float(number[0]) if number else 0.0) * (1000.0 if "factor" in by else 1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from reports.judge.absent import stage_of_target, why_absent
 from reports.judge.bases import settled
+from reports.judge.decided import by_of, worst_named
 from reports.judge.doubts import Doubts, doubts_of
 from reports.judge.statistics import interval_of
 from reports.judge.targets import (
@@ -80,6 +81,8 @@ class GoalRow:
         FAIL if the case failed or its result was wrong, else that of the judgement; ``not measured`` without a figure.
     of_figure : str
         The verdict of the judgement, with or without a doubt.
+    by : str
+        By how much the figure misses the goal: ``2.6 %``; empty if it does not, or if that is no share or factor.
     sources : str
         Sources of all figures of other programs.
     doubt : str
@@ -110,6 +113,7 @@ class GoalRow:
     of_floor: str = ""
     verdict: str = NOT_MEASURED
     of_figure: str = NOT_MEASURED
+    by: str = ""
     sources: str = ""
     other_from: str = ""
     doubt: str = ""
@@ -128,10 +132,15 @@ class GoalRow:
 
     @property
     def word(self) -> str:
-        """The verdict as it is shown: a figure that met its goal but does not count did not miss it."""
-        if self.doubt and self.of_figure in _MET:
+        """The verdict as it is shown, ``FAIL by 2.6 %``; a figure that met its goal but does not count did not miss."""
+        if self.is_not_counted:
             return _NOT_COUNTED
-        return f"{self.verdict} so far" if self.so_far else self.verdict
+        return f"{self.verdict} so far" if self.so_far else f"{self.verdict} by {self.by}" if self.by else self.verdict
+
+    @property
+    def is_not_counted(self) -> bool:
+        """Whether the figure met its goal but does not count."""
+        return bool(self.doubt) and self.of_figure in _MET
 
     @property
     def is_measured(self) -> bool:
@@ -193,7 +202,7 @@ def goal_lines(rows: Sequence[GoalRow], *, every: bool = False) -> list[str]:
 
 
 def goal_tally(rows: Iterable[GoalRow]) -> str:
-    """Counts of the goals measured: ``83 goals measured: 43 missed, 2 ambiguous, 38 met``.
+    """Counts of the goals measured, and the worst: ``9 goals measured: 2 missed, 7 met; worst miss by 9 %: NAME``.
 
     A goal that is missed counts as missed even if its result was not right, as in the first line of the run.
     """
@@ -203,7 +212,9 @@ def goal_tally(rows: Iterable[GoalRow]) -> str:
     found = [words.get(row.of_figure, good) for row, good in zip(measured, met, strict=True)]
     order = (*words.values(), _OF_NO_ACCOUNT, "met so far", "met")
     counts = [f"{found.count(word)} {word}" for word in order if word in found]
-    return f"{units.counted(len(found), 'goal')} measured: {', '.join(counts)}"
+    worst = worst_named((row.by, row.row) for row in measured if row.of_figure == Verdict.FAIL.value)
+    parts = (", ".join(counts), f"worst miss {worst}" if worst else "")
+    return f"{units.counted(len(found), 'goal')} measured: {'; '.join(filter(None, parts))}"
 
 
 def goal_table(rows: Iterable[GoalRow]) -> list[str]:
@@ -298,6 +309,7 @@ def _row(target: Target, judged: Sequence[_Judged], doubts: Doubts) -> GoalRow:
         of_floor="" if floor is None or not value else _share(value, floor, target),
         verdict=Verdict.FAIL.value if failed else decided.judgement.verdict.value,
         of_figure=decided.judgement.verdict.value,
+        by=by_of(decided.judgement),
         doubt=failed or (decided.judgement.text if without_base else ""),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reports.judge.bases import settled
 from reports.judge.contention import busy, in_doubt
-from reports.judge.decided import Decided, decided_targets, size, target_counts
+from reports.judge.decided import Decided, decided_targets, target_counts, worst_named
 from reports.judge.plausible import more_than_linear
 from reports.judge.trace import Status, TraceRow, is_left_out, reasons, status_text, trace
 from reports.judge.verdict import case_verdict, run_verdict
@@ -142,7 +142,9 @@ def _found(summary: Summary) -> Iterable[str]:
         return
     for is_goal in (True, False):
         missed = [one for one in summary.missed if one.is_goal is is_goal]
-        yield from (f"{text}{_by([one.by for one in missed if one.by])}" for _, text in target_counts(missed))
+        worst = worst_named((one.by, one.what) for one in missed)
+        of_many = "the worst " if len(missed) > 1 else ""
+        yield from (f"{text}, {of_many}{worst}" if worst else text for _, text in target_counts(missed))
     if summary.absent:
         yield f"{units.counted(summary.absent, 'figure')} missing or not finite"
     if summary.by_figures:
@@ -158,13 +160,6 @@ def _found(summary: Summary) -> Iterable[str]:
         yield f"{passed} of {units.counted(summary.ran, 'case')} that ran passed{close}"
     else:
         yield (f"all {passed} cases that ran passed" if passed > 1 else "the one case that ran passed") + close
-
-
-def _by(shares: Sequence[str]) -> str:
-    """By how much targets were missed: up to ``_SHOWN`` shares, or the worst of more."""
-    if len(shares) <= _SHOWN:
-        return f", by {units.listed(shares)}" if shares else ""
-    return f", the worst by {max(shares, key=size)}"
 
 
 def _requirements(summary: Summary, plan: str) -> str:

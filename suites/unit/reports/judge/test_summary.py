@@ -22,6 +22,7 @@ from suites.support.sample_record import latency, sample_record
 
 pytestmark = pytest.mark.requirement("RE-3")
 
+HALF = "500 K neurons × 100, 1 % firing"
 LEFT_OUT = "quick plan: a thousand networks take minutes"
 
 
@@ -51,7 +52,8 @@ def test_missed_goals_and_broken_cases_are_counted_apart() -> None:
     )
     line = first_line(record)
     assert line.startswith(
-        "FAIL: 2 goals missed, by 3.5 % and 4.6 %; 2 cases failed by figures; 2 cases broken; 1 of 5 cases that ran "
+        "FAIL: 2 goals missed, the worst by 4.6 %: 1 M neurons × 100, 1 % firing; 2 cases failed by figures; "
+        "2 cases broken; 1 of 5 cases that ran "
     )
 
 
@@ -62,10 +64,11 @@ def test_one_goal_is_missed_once_and_a_figure_that_is_missing_is_no_goal() -> No
         timed(500_000, 9.18), twice, replace(broken("x"), outcome=Outcome.PASSED, measurements=(absent,))
     )
     assert first_line(record).startswith(
-        "FAIL: 1 goal missed, by 10.0 %; 1 figure missing or not finite; 3 cases failed by figures; 0 of 3 cases"
+        f"FAIL: 1 goal missed, by 10.0 %: {HALF}; 1 figure missing or not finite; 3 cases failed by figures; "
+        "0 of 3 cases"
     )
     many = record_of(*(timed(n, 1e6) for n in (100_000, 500_000, 1_000_000, 5_000_000)))
-    assert ": 4 goals missed, the worst by a factor of 222222.2;" in first_line(many)
+    assert ": 4 goals missed, the worst by a factor of 222222.2: 100 K neurons × 100, 1 % firing; " in first_line(many)
 
 
 def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -> None:
@@ -77,7 +80,7 @@ def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -
     record = record_of(timed(500_000, 9.9), noted)
     line = first_line(record)
     assert line.startswith(
-        "FAIL: 1 goal missed, by 10.0 %; 3 targets of the notes missed, by 50.0 %, a factor of 2.0 and"
+        f"FAIL: 1 goal missed, by 10.0 %: {HALF}; 3 targets of the notes missed, the worst by a factor of 3.0: "
     )
     assert "; 2 cases failed by figures; 0 of 2 cases that ran passed" in line
     ended, figures = stage_counts(record, "stage6", decided_targets(record))
@@ -85,7 +88,7 @@ def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -
     assert figures == ((Verdict.FAIL, "1 goal missed"), (Verdict.FAIL, "3 targets of the notes missed"))
     page = "".join(Page(render(record)).text)
     assert "2 failed by figures; 1 goal missed, 3 targets of the notes missed" in page
-    assert "1 goal measured: 1 missed." in page
+    assert f"1 goal measured: 1 missed; worst miss by 10.0 %: {HALF}." in page
     assert [(name, count) for _, name, count in build_view(record).cases][:2] == [("failed by figures", 2), ("pass", 0)]
 
 
@@ -110,9 +113,10 @@ def test_below_a_doubt_missed_goals_are_counted_as_such() -> None:
     wrong = CaseResult("suites/stage5_parity/x[cuda-a]", "stage5", ("BE-4",), Outcome.FAILED, "burst 41")
     record = record_of(timed(500_000, 9.9), timed(100_000, 4.0), wrong)
     rows = goal_rows(record)
-    assert goal_tally(rows) == "2 goals measured: 1 missed, 1 met by a figure that counts for nothing"
+    counts = "1 missed, 1 met by a figure that counts for nothing"
+    assert goal_tally(rows) == f"2 goals measured: {counts}; worst miss by 10.0 %: {HALF}"
     assert goal_tally(rows) in goal_lines(rows)
-    assert "FAIL: 1 goal missed, by 10.0 %; 1 case failed by figures; 1 case broken; " in first_line(record)
+    assert f"FAIL: 1 goal missed, by 10.0 %: {HALF}; 1 case failed by figures; 1 case broken; " in first_line(record)
 
 
 @pytest.mark.parametrize("faults", [True, False])
