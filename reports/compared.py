@@ -136,9 +136,9 @@ def folded(comparison: Comparison) -> tuple[list[Row], list[Row]]:
     return [row for row in comparison.rows if not steady(row)], [row for row in comparison.rows if steady(row)]
 
 
-def leading(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Split rows, sorted by size, into those that the page shows, with every confirmed change, and the others."""
-    first = [row for place, row in enumerate(rows) if place < _PAGE_ROWS or _is_confirmed(row)]
+def leading(rows: Sequence[Row], most: int = _PAGE_ROWS) -> tuple[list[Row], list[Row]]:
+    """Split rows into those that are shown, the first ``most`` and every confirmed change, and the others."""
+    first = [row for place, row in enumerate(rows) if place < most or _is_confirmed(row)]
     return first, [row for row in rows if row not in first]
 
 
@@ -154,7 +154,7 @@ def steady_text(comparison: Comparison, steady: Sequence[Row]) -> str:
 
 def smaller_text(rows: Sequence[Row]) -> str:
     """The number of rows that are not listed, by verdict."""
-    return f"{units.counted(len(rows), 'smaller change')}: {counts_text(rows)}"
+    return f"{units.counted(len(rows), 'more change')}: {counts_text(rows)}"
 
 
 def usual_reason(comparison: Comparison) -> str:
@@ -185,9 +185,10 @@ def describe(comparison: Comparison) -> str:
     lines += [f"  {line}" for line in usual_lines(comparison)]
     lines += [f"  {line}" for line in thermometer_lines(comparison)]
     lines += [f"  now fails: {case.case} ({case.before.value} → {case.after.value})" for case in comparison.worse_cases]
-    lines += [f"  {_line(row, own_reason(row, usual))}" for row in shown[:_ROWS]]
-    if len(shown) > _ROWS:
-        lines.append(f"  and {smaller_text(shown[_ROWS:])}; --out FILE writes all")
+    first, others = leading(shown, _ROWS)
+    lines += [f"  {_line(row, own_reason(row, usual))}" for row in first]
+    if others:
+        lines.append(f"  and {smaller_text(others)}; --out FILE writes all")
     if steady:
         lines.append(f"  not listed: {steady_text(comparison, steady)}")
     lines += [f"  {line}" for line in finding_lines(comparison.findings, named=3)]

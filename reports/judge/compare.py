@@ -142,9 +142,9 @@ class Comparison:
     """Two sides compared.
 
     ``rows`` are our figures, ``thermometer`` those that no change of our code moves, both with the largest change
-    first. ``environment`` lists what differs: name, old text, new text. ``confirms`` says whether the runs can confirm
-    a change: several a side, in turns, on one machine. ``apart`` has the stages that only the old side was asked for,
-    and those that only the new side was asked for.
+    first, counts after times. ``environment`` lists what differs: name, old text, new text. ``confirms`` says whether
+    the runs can confirm a change: several a side, in turns, on one machine. ``apart`` has the stages that only the old
+    side was asked for, and those that only the new side was asked for.
     """
 
     base: Side
@@ -259,7 +259,7 @@ def compare(
 
 
 def _largest_first(rows: Iterable[Row]) -> tuple[Row, ...]:
-    return tuple(sorted(rows, key=lambda row: -row.size))
+    return tuple(sorted(rows, key=lambda row: (row.is_counted, -row.size)))
 
 
 def _side(runs: Sequence[RunRecord]) -> Side:

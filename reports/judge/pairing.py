@@ -14,8 +14,27 @@ from reports.values.record import RunRecord
 MACHINE_CONDITIONS = frozenset({"device", "cpu_ghz", "floor", "floor_way", "found", "single_gpu_ms"})
 """Conditions that describe the machine and not the work; figures are paired whatever they are."""
 
-SHARES = frozenset({"burst.fraction_of_floor"})
-"""Fractions of a floor. They are not compared: they change with the floor, and otherwise say what the time says."""
+QUOTIENTS = frozenset(
+    {
+        "burst.fraction_of_floor",
+        "burst.speedup",
+        "burst.thread_speedup",
+        "burst.against_uniform",
+        "elementwise.speedup",
+        "kernel.speedup",
+        "matmul.speedup",
+        "precision.speedup",
+        "rank.recorded_ratio",
+        "scaling.speedup",
+        "scaling.efficiency",
+        "shard.speedup",
+        "shard.slow_speedup",
+        "shard.strong_efficiency",
+        "shard.weak_efficiency",
+    }
+)
+"""Quotients of a figure and a floor, or another figure of ours. They are not compared: what gets faster is compared
+itself, and makes the quotient worse if it is the other figure."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -44,12 +63,12 @@ def samples_of(measurement: Measurement) -> tuple[float, ...]:
 
 
 def figures(record: RunRecord, dropped: frozenset[str] = MACHINE_CONDITIONS) -> dict[Key, Figure]:
-    """Every figure of a run, without ``SHARES`` and spans; repeated keys get a number as another condition."""
+    """Every figure of a run, without ``QUOTIENTS`` and spans; repeated keys get a number as another condition."""
     found: dict[Key, Figure] = {}
     for case in record.cases:
         for measurement in case.measurements:
             usable = samples_of(measurement)
-            if measurement.name == SPAN or measurement.name in SHARES or not usable:
+            if measurement.name == SPAN or measurement.name in QUOTIENTS or not usable:
                 continue
             name, conditions = key = figure_key(measurement, dropped)
             number = 1

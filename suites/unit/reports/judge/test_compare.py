@@ -248,7 +248,7 @@ def test_records_of_two_cards_give_no_regression() -> None:
     first = next(place for place, line in enumerate(lines) if "limits of the machine" in line)
     assert first < next(place for place, line in enumerate(lines) if "burst." in line and place > 0)
     paired = len(comparison.rows) + len(comparison.thermometer)
-    assert paired + sum(len(row.also) for row in (*comparison.rows, *comparison.thermometer)) > 500
+    assert paired + sum(len(row.also) for row in (*comparison.rows, *comparison.thermometer)) > 490
 
 
 @pytest.mark.requirement("RE-8")
@@ -328,6 +328,26 @@ def test_a_rate_that_is_no_reciprocal_of_the_time_has_its_own_row(time: float, r
 def test_a_time_and_a_rate_of_zero_do_not_belong_together(time: float, rate: float, rows: int) -> None:
     steady = figure("matmul.latency", time, "ms"), figure("matmul.throughput", rate, "GFLOP/s")
     assert len(compare([run(0, *steady)], [run(1, *steady, commit="b")]).rows) == rows
+
+
+def test_a_faster_cpu_makes_nothing_slower() -> None:
+    """The GPU is as fast as before, so its speedup over the CPU fell: that figure is not compared."""
+    gpu, cpu = (figure("burst.latency", 1.0, "ms", backend=name) for name in ("cuda", "cpu"))
+    speedup = figure("burst.speedup", 4.0, "x", backend="cuda", against="cpu")
+    now = [gpu, replace(cpu, value=0.5), replace(speedup, value=2.0)]
+    comparison = compare([run(0, gpu, cpu, speedup)], [run(1, *now, commit="b")])
+    assert [(row.name, row.new) for row in comparison.rows] == [("burst.latency", "0.5 ms"), ("burst.latency", "1 ms")]
+
+
+def test_counts_follow_times_and_no_confirmed_change_is_hidden() -> None:
+    """30 times changed by less than the bytes, which on one machine are confirmed."""
+    times = [figure(f"a{n}.latency", 1.0, "ms") for n in range(30)]
+    spilled = figure("kernel.local_bytes", 8.0, "B", capability="8.6")
+    moved = [*(replace(one, value=1.5) for one in times), replace(spilled, value=32.0)]
+    comparison = compare([run(0, *times, spilled)], [run(1, *moved, commit="b")])
+    assert [row.is_counted for row in comparison.rows] == [False] * 30 + [True]
+    assert "  confirmed worse: kernel.local_bytes" in describe(comparison)
+    assert "  and 10 more changes: 10 cannot tell; " in describe(comparison)
 
 
 @pytest.mark.parametrize(
@@ -942,7 +962,7 @@ def test_the_reason_that_most_figures_share_is_said_once(tmp_path: Path) -> None
 
 
 def test_what_nobody_can_tell_is_not_counted_as_unchanged(tmp_path: Path) -> None:
-    """Below what is listed: three figures are equal, two differ by less than the noise; 22 smaller changes are told."""
+    """Below what is listed: three figures are equal, two differ by less than the noise; 22 more changes are told."""
     equal, near, far = (
         [figure(f"{name}{n}.latency", 1.0, "ms") for n in range(count)]
         for name, count in (("e", 3), ("n", 2), ("f", 42))
@@ -956,7 +976,7 @@ def test_what_nobody_can_tell_is_not_counted_as_unchanged(tmp_path: Path) -> Non
     for said in (describe(comparison), markdown(comparison), page.read_text(encoding="utf-8")):
         assert "2 cannot tell, 3 same, changed by 3 % at most" in said
         assert "unchanged" not in said
-    assert "  and 22 smaller changes: 22 cannot tell; --out FILE writes all\n" in describe(comparison)
+    assert "  and 22 more changes: 22 cannot tell; --out FILE writes all\n" in describe(comparison)
     assert "where a row says nothing else: equal" not in describe(comparison)
 
 
