@@ -167,6 +167,25 @@ def test_a_network_that_the_host_cannot_hold_names_what_the_command_can_do(
     assert_one_error(door("run", "--synthetic", "20K"), 3, "from Python, CudaEngine.from_spec makes them on the device")
 
 
+@pytest.mark.requirement("BE-9", "BE-13")
+@pytest.mark.parametrize(("gpus", "backend", "words"), [(1, "cuda", "a GPU pays off"), (0, "cpu", "cuda is not")])
+def test_auto_plans_what_it_chooses_here_and_says_why(
+    door: Door, monkeypatch: pytest.MonkeyPatch, gpus: int, backend: str, words: str
+) -> None:
+    devices = (CudaDevice(0, "H100", (9, 0), 2**34),) * gpus
+    facts = CudaFacts(None if gpus else Obstacle("no driver", "Install it"), devices, (13, 0), (13, 0))
+    monkeypatch.setattr(plan_module, "ask_cuda", lambda: facts)
+    monkeypatch.setattr(plan_module, "this_machine", lambda: Machine(1, facts))
+    arguments = ("info", "--plan", "--synthetic", "20K", "--backend", "auto")
+    document = door(*arguments, "--json").document
+    assert document["backend"] == backend
+    assert words in document["chosen_by_auto"]
+    text = door(*arguments).out
+    assert f"auto chooses {backend} here: " in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "auto" not in door(*arguments[:-2]).out
+
+
 @pytest.mark.thorough("packs networks of 20 M synapses")
 @pytest.mark.requirement("BE-9", "BE-12")
 def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:

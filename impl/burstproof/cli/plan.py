@@ -10,20 +10,21 @@ from typing import Any
 
 from burstproof.analysis.text import gibibytes, table
 from burstproof.cli.feature_report import feature_line, used_features
-from burstproof.cli.idle import refuse_idle
-from burstproof.cli.settings import configuration_of, engine_options
+from burstproof.cli.idle import BACKEND, refuse_idle
+from burstproof.cli.settings import configuration_of, engine_options, expected_rate
 from burstproof.cli.sources import read_source, reading_of, source_of
-from burstproof.engine.ask_machine import ask_cuda
+from burstproof.engine.ask_machine import ask_cuda, this_machine
 from burstproof.engine.buffers import total_bytes
 from burstproof.engine.cuda.plan.budget import available_bytes
 from burstproof.engine.profile import FEAGI_2_6
 from burstproof.engine.registry import AUTO, planned
+from burstproof.engine.select import choose_backend
 from burstproof.errors import ExitCode, OutOfMemoryError
 from burstproof.network.model import Network
 from burstproof.sources import Source
 
 DEFAULT_BACKEND = "cuda"
-"""Backend whose memory is planned unless the command line names one."""
+"""Backend whose memory is planned unless the command line names one, or ``auto``, which chooses one."""
 
 _WIDTH = 80
 
@@ -32,9 +33,14 @@ def plan(options: argparse.Namespace) -> ExitCode:
     """Print the buffers of the network that the options name, and what the engine would choose for it."""
     source = source_of(options)
     config = configuration_of(options)
-    backend = options.backend if options.backend not in (None, AUTO) else DEFAULT_BACKEND
-    refuse_idle(options, backend=backend, asked=backend)
+    backend, why = options.backend or DEFAULT_BACKEND, ""
+    refuse_idle(options, asked=backend, **({} if backend == AUTO else {BACKEND: backend}))
     network = _network(source, options)
+    if backend == AUTO:
+        count, rate = network.neuron_count, expected_rate(options)
+        choice = choose_backend(AUTO, count, rate, config, this_machine(), synapses=network.synapse_count)
+        backend, why = choice.backend, choice.reason
+        refuse_idle(options, backend=backend)
     settings = engine_options(options, config, FEAGI_2_6)
     devices = ask_cuda().devices if backend == "cuda" else ()
     here = next((one for one in devices if one.number == config.cuda.device_id), None)
@@ -47,6 +53,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
     document = {
         "source": source.where,
         "backend": backend,
+        "chosen_by_auto": why,
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
         "features": used_features(network),
@@ -75,10 +82,11 @@ def _as_text(document: dict[str, Any]) -> str:
     ]
     totals = document["total_bytes"]
     rows += [("total", "", "", str(size), place) for place, size in totals.items() if size]
-    share = document["per_gibibyte"]
+    share, why = document["per_gibibyte"], document["chosen_by_auto"]
     sizes = f"{document['neurons']} neurons, {document['synapses']} synapses"
     lines = [
         f"{document['source']}: {sizes} on {document['backend']}",
+        *textwrap.wrap(f"auto chooses {document['backend']} here: {why}" if why else "", _WIDTH),
         *map(feature_line, document["features"]),
         *_choice_lines(document["choices"]),
         "",
