@@ -280,8 +280,8 @@ def synthetic(neurons: int, synapses_per_neuron: int, seed: int = 0, **laws: Any
     seed : int
         0...2^32 - 1.
     **laws
-        Fields of ``network.synthetic_spec.SyntheticSpec``, where they are described: ``connectivity``, ``weights``,
-        ``delays``, ``inhibitory_fraction``, ``threshold``, ``leak``, ``refractory_period``, ``excitability``, ...
+        Fields of ``burstproof.network.synthetic.spec.SyntheticSpec``, where they are described: ``connectivity``,
+        ``weights``, ``delays``, ``inhibitory_fraction``, ``threshold``, ``leak``, ``refractory_period``, ...
 
     Raises
     ------

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from xml.etree import ElementTree
 
@@ -122,6 +123,15 @@ def test_the_page_names_everything_public_and_nothing_else() -> None:
 def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
     assert inspect.getdoc(getattr(bp, name))
     assert name in dir(bp)
+
+
+def test_what_help_names_exists() -> None:
+    """The laws of a synthetic network are described elsewhere."""
+    said = "".join(inspect.getdoc(getattr(bp, name)) or "" for name in bp.__all__)
+    named = re.findall(r"`(burstproof(?:\.\w+)+)`", said)
+    assert "burstproof.network.synthetic.spec.SyntheticSpec" in named
+    for name in named:
+        resolve_name(name)
 
 
 def test_another_name_is_no_attribute() -> None:
