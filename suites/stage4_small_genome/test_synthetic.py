@@ -374,6 +374,16 @@ def test_rates_that_cannot_be_held_are_refused(arguments, field):
         driven_spec(*arguments)
 
 
+@pytest.mark.parametrize(("fan", "period"), [(100, 1), (2, 5), (10, 0), (10_000, 65_535)])
+def test_the_rate_that_an_error_allows_is_held(fan, period):
+    with pytest.raises(NetworkError, match=r"at most \S+ with") as caught:
+        driven_spec(10**9, fan, 1.0, refractory_period=period)
+    largest = float(caught.value.allowed.split()[2])
+    driven_spec(10**9, fan, largest, refractory_period=period)
+    with pytest.raises(NetworkError):
+        driven_spec(10**9, fan, 1.02 * largest, refractory_period=period)
+
+
 def test_a_driven_network_without_stimulus_rests():
     engine = ReferenceEngine(driven_network(3_000, 20, 0.1), EngineOptions())
     assert engine.run(5).candidate_counts.tolist() == [0] * 5

@@ -68,8 +68,8 @@ def test_engines_agree_and_it_keeps_its_rate() -> None:
         ("weights", replace(SPEC, weights=(1, 2)), LARGEST),
         ("delays", replace(SPEC, delays=(1, 2)), LARGEST),
         ("inhibitory_fraction", replace(SPEC, inhibitory_fraction=0.5), LARGEST),
-        ("largest_fan", SPEC, 100),
-        ("largest_fan", replace(SPEC, synapses_per_neuron=2), LARGEST),
+        ("largest 100", SPEC, 100),
+        ("synapses_per_neuron", replace(SPEC, synapses_per_neuron=2), LARGEST),
     ],
 )
 def test_what_it_cannot_be_is_refused(words: str, spec: SyntheticSpec, largest: int) -> None:

@@ -15,10 +15,10 @@ from burstproof.network.model import Network
 from burstproof.network.plasticity import PlasticMapping
 from burstproof.network.synthetic import microcircuit
 from burstproof.network.synthetic.build import initial_stimulus, synthesize
-from burstproof.network.synthetic.power_law import power_law_network
+from burstproof.network.synthetic.power_law import check_fans, power_law_network
 from burstproof.network.synthetic.spec import SyntheticSpec, driven_spec
 
-UNIFORM, MICROCIRCUIT = "uniform", microcircuit.NAME
+UNIFORM, MICROCIRCUIT, _POWER_LAW = "uniform", microcircuit.NAME, "power-law"
 AREA_NEURONS = 1000
 LOCAL_SHARE = 0.8
 LARGEST_FAN = 100_000
@@ -115,7 +115,10 @@ def seeded_network(
         100 if synapses_per_neuron is None else synapses_per_neuron,
         DEFAULT_RATE if firing_rate is None else firing_rate,
     )
-    return SeededNetwork(kind, _LAWS[kind](driven_spec(neurons, fan, rate, seed)))
+    driven = driven_spec(neurons, fan, rate, seed)
+    if kind == _POWER_LAW:
+        check_fans(fan, largest_fan(neurons))
+    return SeededNetwork(kind, _LAWS[kind](driven))
 
 
 def _checked_circuit(neurons: int, synapses: int | None, rate: float | None, seed: int) -> SyntheticSpec:
@@ -212,12 +215,12 @@ _LAWS: Mapping[str, Callable[[SyntheticSpec], SyntheticSpec]] = {
     "delays": partial(_delayed, _inhibition),
     "everything": partial(_delayed, _fractions),
     "plastic": _plastic,
-    "power-law": _uniform,
+    _POWER_LAW: _uniform,
     "areas": _areas,
 }
 _BUILDERS: Mapping[str, Callable[[SyntheticSpec], Network]] = {
     "plastic": _plastic_network,
-    "power-law": lambda spec: power_law_network(spec, largest_fan(spec.neurons)),
+    _POWER_LAW: lambda spec: power_law_network(spec, largest_fan(spec.neurons)),
     MICROCIRCUIT: microcircuit.microcircuit_network,
 }
 KINDS = (*_LAWS, MICROCIRCUIT)

@@ -116,6 +116,11 @@ def _rows(spec: SyntheticSpec, degrees: npt.NDArray[np.int64]) -> tuple[npt.NDAr
     return sources, targets
 
 
+def check_fans(mean_fan: int, largest_fan: int) -> None:
+    """Refuse a largest out-degree that cannot have this mean, as ``power_law_network`` does."""
+    _bounds(mean_fan, largest_fan)
+
+
 def share_of_short_rows(mean_fan: int, largest_fan: int, longest: int) -> float:
     """Share of all synapses that belong to sources with at most ``longest`` targets, 0...1."""
     low, high = _bounds(mean_fan, largest_fan)
@@ -134,10 +139,10 @@ def _bounds(mean_fan: int, largest_fan: int) -> tuple[float, float]:
     if not 1 <= mean_fan < largest_fan <= LARGEST_ITEM or mean(1.0) > mean_fan:
         raise NetworkError(
             "no power law has this mean and this largest out-degree",
-            where="largest_fan",
+            where="SyntheticSpec.synapses_per_neuron",
             got=f"mean {mean_fan}, largest {largest_fan}",
             allowed=f"a mean of {mean(1.0):.1f} or more, below the largest" if 1 < largest_fan <= LARGEST_ITEM else "",
-            cure="Choose a larger mean, or a smaller largest out-degree",
+            cure="Correct the mean, or the largest out-degree: of seeded networks a tenth of the neurons",
         )
     below, above = 1.0, high - 0.5
     for _ in range(_HALVINGS):

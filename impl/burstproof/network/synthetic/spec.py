@@ -23,6 +23,9 @@ INTEGER_LAWS = ("refractory_period", "consecutive_fire_limit", "snooze_period")
 """Fields that are one value for all neurons, or a pair that each neuron's is drawn from."""
 
 _LARGEST_DEVIATION = 0.15
+_CERTAIN = 0.999
+"""From this excitability on a neuron always fires (``engine.rules``)."""
+
 _LARGEST_NEURONS = (1 << 32) - 1
 _LEAST_RING = 16
 _LEAST_DISTANCE_SCALE = 0.25
@@ -194,6 +197,25 @@ class SyntheticSpec:
         return int(self.delays[1] if isinstance(self.delays, tuple) else self.delays)
 
 
+def _excitability(rate: float, fan: int, refractory_period: int) -> float:
+    """The excitability e of ``driven_spec``, which grows with the rate."""
+    free = 1.0 - refractory_period * rate
+    return rate / (free * -math.expm1(-fan * rate)) if free > 0 else math.inf
+
+
+def _largest_rate(fan: int, refractory_period: int) -> float:
+    """The largest rate that ``driven_spec`` holds, rounded down to three digits; 0 if it holds none."""
+    below, above = 1e-9, 1.0
+    if _excitability(below, fan, refractory_period) >= _CERTAIN:
+        return 0.0
+    for _ in range(60):
+        middle = (below + above) / 2
+        held = _excitability(middle, fan, refractory_period) < _CERTAIN
+        below, above = (middle, above) if held else (below, middle)
+    step = 10.0 ** (math.floor(math.log10(below)) - 2)
+    return math.floor(below / step) * step
+
+
 def driven_spec(
     neurons: int,
     synapses_per_neuron: int,
@@ -237,13 +259,17 @@ def driven_spec(
     allowed = f"1...{LARGEST_ITEM}"
     _require(_is_integer(synapses_per_neuron, 1, LARGEST_ITEM), "synapses_per_neuron", synapses_per_neuron, allowed)
     _require(_is_number(leak, 0.0, 1.0), "leak", leak, "0...1")
-    free = 1.0 - refractory_period * firing_rate
-    inputs = synapses_per_neuron * firing_rate
-    excitability = firing_rate / (free * -math.expm1(-inputs)) if free > 0 else math.inf
-    allowed = f"a rate that needs an excitability below 0.999, not {excitability:.4g}"
-    _require(excitability < 0.999, "firing_rate", firing_rate, allowed, "Lower firing_rate, or take more synapses")
+    excitability = _excitability(firing_rate, synapses_per_neuron, refractory_period)
+    if excitability >= _CERTAIN:
+        largest = _largest_rate(synapses_per_neuron, refractory_period)
+        synapses = "1 synapse" if synapses_per_neuron == 1 else f"{synapses_per_neuron} synapses"
+        where = f"with {synapses} each and a refractory period of {refractory_period}"
+        allowed = f"at most {largest:g} {where}" if largest else f"no rate holds {where}"
+        cure = "Lower firing_rate, or take more synapses" if largest else "Take more synapses"
+        _require(False, "firing_rate", firing_rate, allowed, cure)
     spec: dict[str, Any] = {"seed": seed, "excitability": excitability, "initial_firing": float(firing_rate)}
     made = SyntheticSpec(neurons, synapses_per_neuron, refractory_period=refractory_period, leak=float(leak), **spec)
+    inputs = synapses_per_neuron * firing_rate
     slope = inputs / math.expm1(inputs) if inputs < 700 else 0.0
     deviation = 1.0 / math.sqrt(neurons * firing_rate * (1.0 - slope * slope))
     least = math.floor(neurons * (deviation / _LARGEST_DEVIATION) ** 2) + 1
