@@ -47,6 +47,31 @@ def test_a_kind_holds_its_rate(kind: str) -> None:
     assert abs(rates.mean() / 0.01 - 1) < 0.1
 
 
+@pytest.mark.parametrize(("rate", "held"), [(0.05, 0.0475), (0.1, 0.0832)])
+def test_drawn_parameters_fire_less_than_asked_at_high_rates(rate: float, held: float) -> None:
+    """As the help says; up to 5 % they are within 10 %."""
+    made = seeded_network("parameters", 20_000, firing_rate=rate)
+    with CpuEngine.create(made.network(), OPTIONS) as engine:
+        engine.run(40, started(made), Record.COUNTS)
+        assert engine.run(200, record=Record.COUNTS).fired_counts.mean() / 20_000 == pytest.approx(held, rel=0.02)
+
+
+PAIRS = (("uniform", "weights"), ("uniform", "plastic"), ("parameters", "fractions"))
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_fired_lists_alone_do_not_tell_these_kinds_apart(one: str, other: str) -> None:
+    """Every contribution reaches a threshold of 1 or 0; fractions divide contributions and thresholds alike."""
+    fired = []
+    for kind in (one, other):
+        made = seeded_network(kind, 20_000)
+        with CpuEngine.create(made.network(), OPTIONS) as engine:
+            fired.append(engine.run(50, started(made), Record.FIRED))
+    assert fired[0].fired_counts.min() > 100
+    np.testing.assert_array_equal(fired[0].fired_counts, fired[1].fired_counts)
+    np.testing.assert_array_equal(fired[0].fired_ids, fired[1].fired_ids)
+
+
 def added(network: Network) -> set[str]:
     """What the network has that a uniform one has not."""
     neurons, synapses = network.neurons, network.synapses

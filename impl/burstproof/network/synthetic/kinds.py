@@ -94,7 +94,8 @@ def seeded_network(
         100; the microcircuit has its own.
     firing_rate : float, optional
         0...1, by default 0.01; the microcircuit has its own. Uniform networks hold it as ``driven_spec`` says, the
-        others within 10 %.
+        others within 10 % up to rates of 0.05. ``parameters``, ``fractions`` and ``everything`` fire less at higher
+        ones: at 0.083 instead of 0.1.
     seed : int
 
     Raises
@@ -105,7 +106,10 @@ def seeded_network(
     Notes
     -----
     As in ``driven_spec`` the excitability decides who fires. Inhibition, thresholds and limits keep some candidates
-    out of the window, for which the excitability makes up by a factor found by running the networks.
+    out of the window, for which the excitability makes up by a factor found by running the networks. ``weights`` and
+    ``plastic`` fire exactly as ``uniform``, and ``fractions`` as ``parameters``: potentials and state show an error of
+    weights, fired lists do not. The microcircuit starts with more firings than it settles at: 54 in each of bursts
+    11-50, 38 in 51-100, 27 in 101-200, 25.8 (nominally 25) from 1001 on.
     """
     if kind == MICROCIRCUIT:
         return SeededNetwork(kind, _checked_circuit(neurons, synapses_per_neuron, firing_rate, seed))
