@@ -1,4 +1,4 @@
-"""Progress bars on standard error, for what takes long enough to be wondered about."""
+"""Progress on standard error, for what takes long enough to be wondered about: a bar, or a line in a log."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 SHOW_AFTER_S = 1.0
 """A bar appears once its task has taken this long, so that everything over two seconds has one."""
+
+TELL_AFTER_S = 10.0
+"""Where standard error is no terminal, a line tells of a task that has taken this long; most logs stay empty."""
 
 
 class Bar:
@@ -39,15 +43,16 @@ class Bar:
 
 @contextmanager
 def task(description: str, total: int | None = None, *, shown: bool = True) -> Iterator[Bar]:
-    """A bar for one task; as long as no total is known it only moves.
+    """A bar for one task; as long as no total is known it only moves. Where standard error is no terminal, one line.
 
-    Nothing is drawn if ``shown`` is false or standard error is no terminal.
+    Nothing is drawn or told if ``shown`` is false.
     """
-    if not shown or not sys.stderr.isatty():
+    if not shown:
         yield Bar(None)
         return
-    drawing = _drawing(description, total)
-    timer = threading.Timer(SHOW_AFTER_S, drawing[0].start)
+    drawing = _drawing(description, total) if sys.stderr.isatty() else None
+    tell = partial(print, f"burstproof: {description}", file=sys.stderr, flush=True)
+    timer = threading.Timer(SHOW_AFTER_S, drawing[0].start) if drawing else threading.Timer(TELL_AFTER_S, tell)
     timer.daemon = True
     timer.start()
     try:
@@ -55,7 +60,8 @@ def task(description: str, total: int | None = None, *, shown: bool = True) -> I
     finally:
         timer.cancel()
         timer.join()
-        drawing[0].stop()
+        if drawing is not None:
+            drawing[0].stop()
 
 
 def _drawing(description: str, total: int | None) -> tuple[Any, Any]:

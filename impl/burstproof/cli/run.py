@@ -138,7 +138,7 @@ def _prepare(options: argparse.Namespace, exchange: Exchange) -> Prepared:
     asked = (config if split is None else split.backend_first(config)).compute.backend
     refuse_idle(options, asked=asked, ranks=may_be_rank(options), **_backend(asked))
     network, precision = with_precision(
-        read_source(source, reading_of(options), bars=not options.json), options.precision
+        read_source(source, reading_of(options), bars=exchange.rank == 0 and not options.json), options.precision
     )
     plan = plan_of(
         [*source.start(), *parse_stimulations(network, options.bursts, options.stimulate, options.force)],

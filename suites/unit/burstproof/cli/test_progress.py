@@ -1,4 +1,4 @@
-"""A progress bar appears for slow tasks on a terminal, and nowhere else."""
+"""A progress bar appears for slow tasks on a terminal, and a line elsewhere."""
 
 from __future__ import annotations
 
@@ -34,9 +34,22 @@ def test_a_bar_appears_for_slow_tasks_on_a_terminal_only(monkeypatch: pytest.Mon
         assert ("grown" in stream.getvalue()) is expected
 
 
-def test_a_quick_task_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Terminal()
-    monkeypatch.setattr(progress, "SHOW_AFTER_S", 60.0)
+@pytest.mark.parametrize(("shown", "said"), [(True, "burstproof: growing [brain]\n"), (False, "")])
+def test_a_log_gets_a_line_for_each_slow_task(monkeypatch: pytest.MonkeyPatch, shown: bool, said: str) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(progress, "TELL_AFTER_S", 0.0)
+    monkeypatch.setattr(sys, "stderr", stream)
+    with progress.task("growing [brain]", 3, shown=shown) as bar:
+        time.sleep(0.3)
+        bar.advance(3)
+        bar.rename("grown")
+    assert stream.getvalue() == said
+
+
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()], ids=["terminal", "log"])
+def test_a_quick_task_draws_nothing(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
+    for name in ("SHOW_AFTER_S", "TELL_AFTER_S"):
+        monkeypatch.setattr(progress, name, 60.0)
     monkeypatch.setattr(sys, "stderr", stream)
     with progress.task("quick", 3) as bar:
         bar.advance(3)
