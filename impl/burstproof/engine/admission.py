@@ -87,7 +87,7 @@ def check_state(state: EngineState, network: Network, fixed_point: FixedPoint, s
     _check_counts(state, network)
     _check_columns(state, network, _slots(network) if slots is None else slots)
     _check_firings(state, network)
-    _check_sums(state, fixed_point)
+    _check_sums(state, network, fixed_point)
 
 
 def _slots(network: Network) -> int:
@@ -142,7 +142,7 @@ def _check_firings(state: EngineState, network: Network) -> None:
     refuse_first(NetworkError, streaks > longest, streaks, problem, "state.fire_streak", allowed)
 
 
-def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
+def _check_sums(state: EngineState, network: Network, fixed_point: FixedPoint) -> None:
     """Refuse sums of another scale, sums beyond the accumulator, and sums without a contribution."""
     found = state.fixed_point
     named = operator.attrgetter("k", "bits", "clamp")
@@ -159,7 +159,8 @@ def _check_sums(state: EngineState, fixed_point: FixedPoint) -> None:
             allowed=str(fixed_point),
             cure=cure,
         )
-    largest = (1 << 31) - 1 if fixed_point.bits == 32 else 1 << 62
+    outside = math.ceil((abs(network.power_amount) + fixed_point.max_stimulus) * fixed_point.scale)
+    largest = (1 << 31) - 1 - outside if fixed_point.bits == 32 else 1 << 62
     for row, (sums, arriving) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):
         where, beyond = f"state.pending[{row}]", (sums < -largest) | (sums > largest)
         allowed = f"-{largest}...{largest}"

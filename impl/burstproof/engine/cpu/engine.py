@@ -20,7 +20,7 @@ from burstproof.engine.interruption import KeepingFailure, closed, deferred_inte
 from burstproof.engine.options import EngineOptions
 from burstproof.engine.packing import PackedStimulus
 from burstproof.engine.protocol import PackedEngine, PackedPlan, Progress
-from burstproof.engine.recorder import joined, record_steps
+from burstproof.engine.recorder import FiredList, joined, record_steps
 from burstproof.engine.state import NO_STIMULUS, Burst, EngineState, Record, Recording, Stimulus, StimulusPlan
 from burstproof.network.fixed_point import FixedPoint
 from burstproof.network.model import Network
@@ -63,9 +63,7 @@ class CpuEngine(PackedEngine):
             self._end_team()
             self._memory = memory
             self._no_plan = stimulus_table([None], memory.ring.dtype)
-            capacity = max(memory.layout.neuron_count, 1)
-            self._ids = np.empty(capacity, np.uint32)
-            self._potentials = np.empty(capacity, np.float32)
+            self._room = _room_for(max(memory.layout.neuron_count, 1))
             self._team = Team(self.threads, memory) if needs_team(self.threads, memory) else None
 
     @classmethod
@@ -184,13 +182,16 @@ class CpuEngine(PackedEngine):
         """
         self._check_open()
         check_state(state, self.network, self.fixed_point)
-        self._flush()
-        (self._growing or self._memory).restore(state)
-        if self._growing is not None:
-            self._adopt(self._growing.memory)
-        elif needs_team(self.threads, self._memory) is not (self._team is not None):
-            self._adopt(self._memory)
-        self.burst_count, self.failure = state.burst_count, None
+        with deferred_interrupt():
+            if self.failure is not None:
+                self._adopt(self._memory)  # new threads: where the old ones were interrupted is unknown
+            self._flush()
+            (self._growing or self._memory).restore(state)
+            if self._growing is not None:
+                self._adopt(self._growing.memory)
+            elif needs_team(self.threads, self._memory) is not (self._team is not None):
+                self._adopt(self._memory)
+            self.burst_count, self.failure = state.burst_count, None
 
     def close(self) -> None:
         """End the threads; the engine cannot be used afterwards. Closing twice is allowed."""
@@ -228,17 +229,16 @@ class CpuEngine(PackedEngine):
             bursts=first + np.arange(done),
             fired_counts=np.diff(ends[:done], prepend=0),
             candidate_counts=candidates[:done],
-            fired_ids=self._ids[:kept].copy(),
-            fired_potentials=self._potentials[:kept].copy(),
+            fired_ids=self._room[0][:kept].copy(),
+            fired_potentials=self._room[1][:kept].copy(),
         )
 
     def _reserve(self, bursts: int) -> None:
         """Grow the output for a batch of ``bursts`` bursts at a 10 % firing rate."""
         neurons = max(self._memory.layout.neuron_count, 1)
         wanted = neurons if bursts == 1 else neurons + neurons * bursts // 10
-        if len(self._ids) < wanted:
-            self._ids = np.empty(wanted, np.uint32)
-            self._potentials = np.empty(wanted, np.float32)
+        if len(self._room[0]) < wanted:
+            self._room = _room_for(wanted)
 
     def _advance(
         self, stimuli: Sequence[PackedStimulus | None], plan: StimulusTable, ends: Counters, candidates: Counters
@@ -248,7 +248,7 @@ class CpuEngine(PackedEngine):
         ``plan`` is the table of ``stimuli``. Writes ``ends`` and ``candidates``, one entry a burst.
         """
         self._check_usable()
-        ids, potentials, memory = self._ids, self._potentials, self._memory
+        (ids, potentials), memory = self._room, self._memory
         first, bursts = self.burst_count + 1, len(stimuli)
         with KeepingFailure(self):
             memory.note_power()
@@ -262,3 +262,8 @@ class CpuEngine(PackedEngine):
             last_burst = slice(int(ends[done - 2]) if done > 1 else 0, int(ends[done - 1]))
             memory.keep_fired(ids[last_burst], potentials[last_burst])
         return done
+
+
+def _room_for(firings: int) -> FiredList:
+    """Room for the ids and potentials of so many firings. Both change at once, whatever interrupts."""
+    return np.empty(firings, np.uint32), np.empty(firings, np.float32)

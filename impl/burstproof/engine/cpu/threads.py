@@ -2,16 +2,21 @@
 
 Each thread owns a range of neurons (``regions.py``) and stays in compiled code for whole batches (``share.py``).
 The calling thread leads. The others are helpers: Python threads that have released the interpreter's lock. A helper
-polls for the next batch about as long as a busy caller takes between two batches, and otherwise sleeps in a pool.
+polls for the next batch about as long as a busy caller takes between two batches, and then ends.
+
+Between batches a helper reads its state on the board, and nothing else. So the leader can send helpers away without a
+wait, and without a lock that an interrupt could leave taken; the next helpers get another board.
 """
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from _thread import start_new_thread
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from burstproof.engine.buffers import Planned, PlannedBuffer
 from burstproof.engine.cores import usable_cores
@@ -115,14 +120,12 @@ class Team:
 
     def __init__(self, threads: int, memory: CpuMemory) -> None:
         self._threads, self._process = threads, os.getpid()
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="burstproof")
-        self._helping: list[Future[int]] = []
         self._output = np.empty(0, np.uint32)
         self._memory = memory
         self._bind()
 
     def _bind(self) -> None:
-        """Take over the arrays and kernels of the memory; no helper may be running."""
+        """Take over the arrays and kernels of the memory."""
         memory, threads, count = self._memory, self._threads, self._memory.layout.neuron_count
         self._queues: Queues | None = None
         self._rows: Rows | Static = memory.static
@@ -130,10 +133,11 @@ class Team:
             bounds = memory.recall.bounds
         else:
             self._queues, palette = _queues_of(threads, memory)
-            self._rows = pack_rows(memory.static, self._queues, self._pool, palette, not memory.general)
+            with ThreadPoolExecutor(threads) as pool:
+                self._rows = pack_rows(memory.static, self._queues, pool, palette, not memory.general)
             bounds = self._queues.bounds
         self._shared = Shared(
-            board=lines(HELPERS + threads * LINE),
+            board=_empty_board(threads),
             bounds=bounds,
             queues=self._queues or (),
             fired=np.empty((2, count), np.uint32),
@@ -141,13 +145,17 @@ class Team:
             tally=lines(2, threads, LINE),
             counters=lines(threads, LINE),
         )
-        self._shared.board[HELPERS:] = LEFT
         self._bound_static = memory.static
         self._take_kernels(room_for(None, memory.ring.dtype))
 
     def _take_kernels(self, plan: StimulusTable) -> None:
         self._kernel = self._memory.kernels.run_thread
         self._model = self._memory.model(plan)._replace(static=self._rows)
+        self._hold()
+
+    def _hold(self) -> None:
+        """Hold shared data and model in the form that the kernel takes, for helpers with a board of their own."""
+        self._shared = self._shared._replace(board=_empty_board(self._threads))
         self._held = Held((self._shared, self._model))
 
     def flush_queues(self) -> None:
@@ -185,6 +193,7 @@ class Team:
             self._load_fired(number - 1)
         if out.ids is not self._output:
             self._dismiss()
+            self._hold()
             self._output = out.ids
         done = self._kernel(self._held, 0, number, bursts, out)
         while done == NOT_STARTED:
@@ -209,24 +218,23 @@ class Team:
     def _wake(self, out: Output) -> None:
         """Start every helper that has left."""
         board = self._shared.board
-        self._helping = [job for job in self._helping if not job.done()]
         for thread in range(1, self._threads):
             if board[self._state(thread)] == LEFT:
                 board[self._state(thread)] = IDLE
-                self._helping.append(self._pool.submit(self._kernel, self._held, thread, 0, 0, out))
+                start_new_thread(self._kernel, (self._held, thread, 0, 0, out))
 
     def _dismiss(self) -> None:
-        """Make all helpers leave compiled code, and wait for it."""
+        """Tell all helpers to leave compiled code; others then need another board (``_hold``)."""
         for thread in range(1, self._threads):
             self._shared.board[self._state(thread)] = LEAVE
-        wait(self._helping)
-        self._helping = []
-        for thread in range(1, self._threads):
-            self._shared.board[self._state(thread)] = LEFT
 
     def close(self) -> None:
-        """End the threads; in a forked process there are none."""
-        if os.getpid() != self._process:
-            return
+        """End the threads."""
         self._dismiss()
-        self._pool.shutdown()
+
+
+def _empty_board(threads: int) -> npt.NDArray[np.int64]:
+    """The board of ``threads`` threads before any helper has started."""
+    board = lines(HELPERS + threads * LINE)
+    board[HELPERS:] = LEFT
+    return board

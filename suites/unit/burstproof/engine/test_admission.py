@@ -81,6 +81,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
         column("pending", lambda rows: rows * np.iinfo(np.int64).min),
         r"pending\[0\]\[1\]: a sum that the accumul",
     ),
+    "sums that stimulus makes too large": (
+        column("pending", lambda rows: np.sign(rows) * ((1 << 31) - 200)),
+        r"pending\[0\]\[1\]: a sum that the accumul.*allowed: -2147483391...2147483391",
+    ),
     "sums of nothing": (column("pending_candidate", np.zeros_like), r"pending\[0\]\[1\]: a sum without a contrib"),
     "NaN": (column("membrane_potentials", filled(np.nan)), r"membrane_potentials\[0\]: a value is NaN"),
     "NaN that fired": (column("fired_potentials", filled(np.nan)), "fired_potentials.*NaN"),

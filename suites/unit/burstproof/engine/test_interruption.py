@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -115,6 +116,30 @@ def test_ctrl_c_within_a_run_waits_for_the_end_of_a_batch(name: str) -> None:
         done = engine.burst_count - before
         assert 1 <= done < 10_000
         reference.run(done, start)
+        assert list(reference.state().differences(engine.state())) == []
+
+
+@pytest.mark.parametrize("started", [False, True], ids=["before a helper starts", "after it"])
+def test_an_interrupt_while_helpers_start_leaves_none_behind(started: bool) -> None:
+    """A helper that is expected and does not exist would be waited for without end; two would share one part."""
+    mix = mix_named("integers, all excitatory")
+    network, options = mixed_network(mix), mixed_options(mix)
+    start = {network.burst_count + 1: Stimulus(forced=np.arange(0, network.neuron_count, 3, dtype=np.uint32))}
+
+    def interrupted(*work: Any) -> None:
+        if started:
+            start_new_thread(*work)
+        raise KeyboardInterrupt
+
+    with closing(ENGINES["2 threads"](network, options)) as engine, closing(_reference(network, options)) as reference:
+        first = engine.state()
+        within = mock.patch("burstproof.engine.cpu.threads.start_new_thread", interrupted)
+        with within, pytest.raises(KeyboardInterrupt):
+            engine.run(1)
+        engine.restore(first)
+        for _ in range(20):
+            engine.run(3, start)
+            reference.run(3, start)
         assert list(reference.state().differences(engine.state())) == []
 
 
