@@ -159,7 +159,7 @@ def _check_sums(state: EngineState, network: Network, fixed_point: FixedPoint) -
             allowed=str(fixed_point),
             cure=cure,
         )
-    outside = math.ceil((abs(network.power_amount) + fixed_point.max_stimulus) * fixed_point.scale)
+    outside = math.ceil((abs(float(np.float32(network.power_amount))) + fixed_point.max_stimulus) * fixed_point.scale)
     largest = (1 << 31) - 1 - outside if fixed_point.bits == 32 else 1 << 62
     for row, (sums, arriving) in enumerate(zip(state.pending, state.pending_candidate, strict=True)):
         where, beyond = f"state.pending[{row}]", (sums < -largest) | (sums > largest)
