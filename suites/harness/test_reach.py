@@ -241,6 +241,7 @@ def test_a_marker_that_declares_nothing_is_refused(wrong: dict[str, object]) -> 
     ("name", "conditions", "kind"),
     [
         ("roofline.copy", {}, Kind.LIMIT),
+        ("host.thread_speedup", {"threads": 8}, Kind.LIMIT),
         ("kernel.launch_overhead", {"way": "driver alone"}, Kind.LIMIT),
         ("kernel.launch_overhead", {"way": "checked"}, None),
         ("kernel.matmul_throughput", {"backend": "cublas"}, Kind.PEER),

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from statistics import median
 
+import numba
+import numpy as np
 import pytest
 from _pytest.mark.structures import ParameterSet
 
@@ -31,6 +34,8 @@ LEAST_CORES = 8
 BURSTS = 20
 ROUNDS = 12
 SETTLING_S = 0.01
+STEPS = 1 << 22
+"""Steps of arithmetic on each thread: some 10 ms."""
 
 
 def thread_counts(cores: int) -> list[int]:
@@ -44,6 +49,38 @@ def test_thread_counts_end_with_the_cores() -> None:
     assert thread_counts(1) == [1]
     assert thread_counts(2) == [1, 2]
     assert thread_counts(12) == [1, 2, 4, 8, 12]
+
+
+@numba.njit(nogil=True)
+def arithmetic(steps):
+    """A chain of multiplications, which needs no memory."""
+    number = np.uint64(steps)
+    for _ in range(steps):
+        number = number * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+    return number
+
+
+@pytest.mark.measures("host.thread_speedup", device=..., threads=..., cores=...)
+def test_what_the_threads_of_this_machine_allow(measure: Measure) -> None:
+    """As much arithmetic on each of several threads as on one, until the slowest is done: cores may be shared."""
+    counts = thread_counts(ALL_CORES)
+    times: dict[int, list[float]] = {threads: [] for threads in counts}
+    arithmetic(1)
+    with ThreadPoolExecutor(ALL_CORES) as pool:
+        for _ in range(ROUNDS):
+            for threads in counts:
+                start = time.perf_counter()
+                results = list(pool.map(arithmetic, [STEPS] * threads))
+                times[threads].append(time.perf_counter() - start)
+                assert set(results) == {results[0]}
+    for threads in counts:
+        measure(
+            "host.thread_speedup",
+            threads * median(times[1]) / median(times[threads]),
+            "x",
+            conditions={"device": take_host().cpu, "cores": ALL_CORES, "threads": threads},
+            note="the engine waits for its slowest thread in every burst, too",
+        )
 
 
 @pytest.fixture
