@@ -16,6 +16,7 @@ import pytest
 from burstproof.errors import InputError
 from reports.values.serialise import decode
 from reports.values.units import first_of
+from stages.asked_first import turn_of
 from stages.time_limit import limit_of
 
 _OWN = ("_pytest", "stages", "builtins")
@@ -58,12 +59,18 @@ class CollectionNotes:
         Cases that another process began and that do not run again.
     later : str
         Name of a gate whose cases a later process runs; empty: none.
+    sooner : str
+        Name of a gate of which this process runs the cases that ``first`` names, and no others; empty: none.
+    first : sequence of str
+        The texts of ``--first``.
     """
 
-    def __init__(self, path: Path, begun: Iterable[str] = (), later: str = "") -> None:
+    def __init__(
+        self, path: Path, begun: Iterable[str] = (), later: str = "", sooner: str = "", first: Sequence[str] = ()
+    ) -> None:
         self._path = path
         self._elsewhere = set(begun)
-        self._later = later
+        self._later, self._sooner, self._first = later, sooner, first
         self._found: list[str] = []
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -73,9 +80,15 @@ class CollectionNotes:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out cases that another process runs."""
-        waiting = (item.nodeid for item in items for mark in item.iter_markers("gate") if self._later in mark.args)
-        self._elsewhere.update(waiting)
+        self._elsewhere.update(item.nodeid for item in items if self._waits(item))
         items[:] = [item for item in items if item.nodeid not in self._elsewhere]
+
+    def _waits(self, item: pytest.Item) -> bool:
+        """Whether a later process runs the case."""
+        gates = {gate for mark in item.iter_markers("gate") for gate in mark.args}
+        if self._sooner:
+            return self._sooner not in gates or turn_of(item.nodeid, self._first) == len(self._first)
+        return self._later in gates
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

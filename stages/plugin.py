@@ -53,6 +53,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bp-until", metavar="S", type=float, default=None, help="begin no case at S or later (monotonic)")
     group.addoption("--bp-stage-end", metavar="S", type=float, default=None, help="begin no case that may outlast S")
     group.addoption("--bp-later", metavar="GATE", default="", help="leave the cases of GATE to a later process")
+    group.addoption(
+        "--bp-sooner", metavar="GATE", default="", help="run the cases of GATE that --bp-first names, alone"
+    )
     group.addoption("--bp-first", metavar="TEXT", action="append", default=[], help="begin with cases of such names")
     group.addoption("--bp-plan", choices=PLAN_KINDS, default=THOROUGH, help="leave out what a larger plan holds")
     group.addoption("--gpu-free", action="store_true", help="treat every hardware gate as closed")
@@ -99,7 +102,8 @@ def _configure_results(config: pytest.Config) -> None:
     results, collected, begun = (config.getoption(f"--bp-{name}") for name in ("results", "collected", "begun"))
     if collected is not None:
         without = Path(begun).read_text(encoding="utf-8").splitlines() if begun is not None else ()
-        notes = CollectionNotes(Path(collected), without, config.getoption("--bp-later"))
+        parts = (config.getoption(f"--bp-{name}") for name in ("later", "sooner", "first"))
+        notes = CollectionNotes(Path(collected), without, *parts)
         config.pluginmanager.register(notes, "burstproof-collection")
     if results is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(CaseCollector(ResultLines(Path(results))), "burstproof-collector")

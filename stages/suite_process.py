@@ -80,7 +80,7 @@ def run_suites(
     first : sequence of str
         Cases whose names contain the first text run before all others, then those that contain the second, and so on.
     later : str
-        Name of a gate, whose cases run one at a time after all others; empty: none.
+        Name of a gate, whose cases run one at a time after all others, those that ``first`` names before; empty: none.
     """
     began = time.monotonic()
     files = StageFiles(files.folder.resolve())  # pytest runs in another folder
@@ -90,7 +90,10 @@ def run_suites(
     options += [f"--bp-stage-end={deadline!r}"] if plan == NIGHTLY else []
     processes = [(stage, options)]
     if later:
-        processes = [(stage, [*options, f"--bp-later={later}"]), (replace(stage, side_by_side=False), options)]
+        alone = replace(stage, side_by_side=False)
+        processes = [(stage, [*options, f"--bp-later={later}"]), (alone, options)]
+        if first:
+            processes.insert(0, (alone, [*options, f"--bp-sooner={later}"]))
     commands = [
         [*pytest_command(how, root, files, gpu_free=gpu_free, plan=plan, workers=workers), *more]
         for how, more in processes

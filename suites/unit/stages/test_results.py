@@ -137,16 +137,26 @@ def test_what_was_collected_and_left_out_is_noted(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_begun_is_not_run_again_and_what_waits_for_a_later_process_not_yet(tmp_path: Path) -> None:
-    gates = {"a::x": "gpu", "a::y": "gpu", "a::z": "multi_gpu"}
-    items = [
+def gated(gates: dict[str, str]) -> list[pytest.Item]:
+    return [
         cast(pytest.Item, SimpleNamespace(nodeid=name, iter_markers=lambda _, gate=gate: [pytest.mark.gate(gate).mark]))
         for name, gate in gates.items()
     ]
+
+
+def test_what_was_begun_is_not_run_again_and_what_waits_for_a_later_process_not_yet(tmp_path: Path) -> None:
+    items = gated({"a::x": "gpu", "a::y": "gpu", "a::z": "multi_gpu"})
     CollectionNotes(tmp_path / "collected.json", ["a::x"]).pytest_collection_modifyitems(items)
     assert [item.nodeid for item in items] == ["a::y", "a::z"]
     CollectionNotes(tmp_path / "collected.json", later="multi_gpu").pytest_collection_modifyitems(items)
     assert [item.nodeid for item in items] == ["a::y"]
+
+
+def test_a_process_for_what_is_asked_for_first_runs_the_cases_of_its_gate_that_are_named(tmp_path: Path) -> None:
+    items = gated({"a::x": "gpu", "a::y": "multi_gpu", "a::z": "multi_gpu", "b::z": "gpu"})
+    notes = CollectionNotes(tmp_path / "collected.json", sooner="multi_gpu", first=("::z", "no such"))
+    notes.pytest_collection_modifyitems(items)
+    assert [item.nodeid for item in items] == ["a::z"]
 
 
 def test_notes_that_were_changed_are_none(tmp_path: Path) -> None:

@@ -50,6 +50,18 @@ def test_a_stage_that_times_gpus_only_spreads_the_cases_without_its_gate_and_the
     assert len([*cases]) == 3
 
 
+@pytest.mark.parametrize(("text", "order"), [("timed", "timed other third"), ("third", "third other timed")])
+def test_what_is_asked_for_first_runs_before_all_others_timed_or_not(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, text: str, order: str
+) -> None:
+    monkeypatch.setattr(pytest_command, "PLUGINS", ("benchmark", "xdist"))
+    monkeypatch.setattr(pytest_command, "_spread", lambda workers: ["-n", "1", "--dist", "loadgroup"])
+    root, (stage,) = checkout(GATED.replace("WORKER", repr("gw0")), gates=("none",))
+    code, _, record = run((root, (replace(stage, times_gpus_only=True),)), "--first", text)
+    assert code == ExitCode.PASS
+    assert [case.case.rpartition("_")[2] for case in record.cases] == order.split()
+
+
 def test_a_stage_whose_other_cases_have_results_goes_on_with_those_of_its_gate(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
