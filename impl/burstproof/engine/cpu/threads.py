@@ -121,7 +121,7 @@ class Team:
     def __init__(self, threads: int, memory: CpuMemory) -> None:
         self._threads, self._process = threads, os.getpid()
         self._output = np.empty(0, np.uint32)
-        self._memory = memory
+        self._memory, self._board = memory, _empty_board(threads)
         self._bind()
 
     def _bind(self) -> None:
@@ -137,7 +137,7 @@ class Team:
                 self._rows = pack_rows(memory.static, self._queues, pool, palette, not memory.general)
             bounds = self._queues.bounds
         self._shared = Shared(
-            board=_empty_board(threads),
+            board=self._board,
             bounds=bounds,
             queues=self._queues or (),
             fired=np.empty((2, count), np.uint32),
@@ -154,9 +154,10 @@ class Team:
         self._hold()
 
     def _hold(self) -> None:
-        """Hold shared data and model in the form that the kernel takes, for helpers with a board of their own."""
-        self._shared = self._shared._replace(board=_empty_board(self._threads))
-        self._held = Held((self._shared, self._model))
+        """Send the helpers away, and hold shared data and model in the kernel's form, with a board for others."""
+        self._dismiss()
+        self._board = _empty_board(self._threads)
+        self._held = Held((self._shared._replace(board=self._board), self._model))
 
     def flush_queues(self) -> None:
         """Move the contents of all queues into the ring, where the memory's ``state`` reads them."""
@@ -167,17 +168,14 @@ class Team:
         """Take over changes of the memory since the last batch, and the stimulus of the next one."""
         memory, model = self._memory, self._model
         if memory.static is not self._bound_static:
-            self._dismiss()
             self._bind()
         elif (
             memory.kernels.run_thread is not self._kernel
             or memory.computed is not model.computed
             or memory.plastic is not model.plastic
         ):
-            self._dismiss()
             self._take_kernels(model.plan)
         if not fits(plan, self._model.plan):
-            self._dismiss()
             self._take_kernels(room_for(plan, memory.ring.dtype))
         fill(self._model.plan, plan)
 
@@ -192,7 +190,6 @@ class Team:
         if memory.needs_last:
             self._load_fired(number - 1)
         if out.ids is not self._output:
-            self._dismiss()
             self._hold()
             self._output = out.ids
         done = self._kernel(self._held, 0, number, bursts, out)
@@ -217,16 +214,14 @@ class Team:
 
     def _wake(self, out: Output) -> None:
         """Start every helper that has left."""
-        board = self._shared.board
         for thread in range(1, self._threads):
-            if board[self._state(thread)] == LEFT:
-                board[self._state(thread)] = IDLE
+            if self._board[self._state(thread)] == LEFT:
+                self._board[self._state(thread)] = IDLE
                 start_new_thread(self._kernel, (self._held, thread, 0, 0, out))
 
     def _dismiss(self) -> None:
-        """Tell all helpers to leave compiled code; others then need another board (``_hold``)."""
-        for thread in range(1, self._threads):
-            self._shared.board[self._state(thread)] = LEAVE
+        """Tell all helpers to leave compiled code; others then need another board."""
+        self._board[HELPERS:] = LEAVE
 
     def close(self) -> None:
         """End the threads."""

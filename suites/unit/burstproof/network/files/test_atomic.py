@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,15 +32,20 @@ with atomic_write(sys.argv[1]) as stream:
 """
 
 
+@contextmanager
+def writing(file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has begun to write ``file``."""
+    command, environment = [sys.executable, "-c", _WRITER, str(file)], {**os.environ, "PYTHONPATH": str(IMPL)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        yield process
+
+
 def test_a_process_that_is_asked_to_end_leaves_nothing_half_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"before")
-    environment = {**os.environ, "PYTHONPATH": str(IMPL)}
-    with subprocess.Popen(
-        [sys.executable, "-c", _WRITER, str(file)], env=environment, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
+    with writing(file) as process:
         assert len(list(tmp_path.iterdir())) == 2
         process.terminate()
         assert process.wait(60) == -signal.SIGTERM, "as if nobody had seen to it"
@@ -49,12 +56,7 @@ def test_a_process_that_is_asked_to_end_leaves_nothing_half_written(tmp_path: Pa
 def test_the_next_writer_removes_what_a_killed_one_left_and_nothing_of_one_at_work(tmp_path: Path) -> None:
     file, another = tmp_path / "file[1]", tmp_path / ".file[1].more.0123456789abcdef.part"
     another.touch()
-    environment = {**os.environ, "PYTHONPATH": str(IMPL)}
-    with subprocess.Popen(
-        [sys.executable, "-c", _WRITER, str(file)], env=environment, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
+    with writing(file) as process:
         process.kill()
     assert len(list(tmp_path.iterdir())) == 2
     with atomic_write(file) as slow:
