@@ -123,12 +123,13 @@ class GoalRow:
 
     @property
     def decided(self) -> str:
-        """``PASS``, ``PASS, so far``, ``FAIL, floor shown``, ``FAIL, no floor``, or the verdict and the doubt."""
+        """``PASS``, ``PASS, so far``, ``FAIL, by 2.6 %``, ``FAIL, by 2.6 %, no floor``, or verdict and doubt."""
         if self.doubt:
             return f"{self.verdict}, {self.doubt}"
         if self.verdict not in _MISSED:
             return f"{self.verdict}, so far" if self.so_far else self.verdict
-        return f"{self.verdict}, {'floor shown' if self.floor else 'no floor'}"
+        parts = self.verdict, f"by {self.by}" if self.by else "", "" if self.floor else "no floor"
+        return ", ".join(filter(None, parts))
 
     @property
     def word(self) -> str:
@@ -194,15 +195,16 @@ def _goals(targets: Sequence[Target] | None, judged: Collection[str]) -> list[Ta
 
 
 def goal_lines(rows: Sequence[GoalRow], *, every: bool = False) -> list[str]:
-    """The table of the goals measured, or of ``every`` goal, the tally, and why the other goals were not measured."""
+    """The table of the goals measured, or of ``every`` goal, the tally, the worst miss, and why others are absent."""
     table = goal_table([row for row in rows if every or row.is_measured])
-    tally = [goal_tally(rows)] if table else []
+    worst = worst_named((row.by, row.row) for row in rows if row.of_figure == Verdict.FAIL.value)
+    tally = [goal_tally(rows) + (f"; worst miss {worst}" if worst else "")] if table else []
     absent = [f"{units.counted(len(found), 'goal')} not measured: {why}" for why, found in open_goals(rows)]
     return [*table, *tally, *absent]
 
 
 def goal_tally(rows: Iterable[GoalRow]) -> str:
-    """Counts of the goals measured, and the worst: ``9 goals measured: 2 missed, 7 met; worst miss by 9 %: NAME``.
+    """Counts of the goals measured: ``83 goals measured: 43 missed, 2 ambiguous, 38 met``.
 
     A goal that is missed counts as missed even if its result was not right, as in the first line of the run.
     """
@@ -212,9 +214,7 @@ def goal_tally(rows: Iterable[GoalRow]) -> str:
     found = [words.get(row.of_figure, good) for row, good in zip(measured, met, strict=True)]
     order = (*words.values(), _OF_NO_ACCOUNT, "met so far", "met")
     counts = [f"{found.count(word)} {word}" for word in order if word in found]
-    worst = worst_named((row.by, row.row) for row in measured if row.of_figure == Verdict.FAIL.value)
-    parts = (", ".join(counts), f"worst miss {worst}" if worst else "")
-    return f"{units.counted(len(found), 'goal')} measured: {'; '.join(filter(None, parts))}"
+    return f"{units.counted(len(found), 'goal')} measured: {', '.join(counts)}"
 
 
 def goal_table(rows: Iterable[GoalRow]) -> list[str]:

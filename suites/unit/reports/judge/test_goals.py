@@ -79,11 +79,11 @@ def test_another_program_that_the_run_timed_takes_the_place_of_older_figures() -
 def test_a_goal_that_is_missed_shows_its_floor() -> None:
     row = row_of(record_of(19.3))
     assert (row.verdict, row.floor, row.of_floor) == ("FAIL", "11.9 µs", "61 %")
-    assert row.decided == "FAIL, floor shown"
-    assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, no floor"
+    assert row.decided == "FAIL, by 22.5 %"
+    assert row_of(record_of(19.3, floor_us=None)).decided == "FAIL, by 22.5 %, no floor"
     assert row_of(record_of(14.8, floor_us=None)).decided == "PASS"
     assert "no floor</div>" in render(record_of(19.3, floor_us=None))
-    assert "floor shown</div>" in render(record_of(19.3))
+    assert "by 22.5 %</div>" in render(record_of(19.3))
 
 
 def test_a_missed_goal_says_by_how_much_before_its_share_of_the_floor(
@@ -208,12 +208,12 @@ def test_the_floor_that_was_judged_with_is_shown(floor_us: float | None, floor: 
     case = CaseResult("suites/stage6_performance/case", "stage6", (), Outcome.PASSED, measurements=(figure,))
     record = replace(sample_record(faults=False), cases=(case,), judgements=judge_cases([case]))
     row = row_of(record, "100 K neurons × 100, 1 % firing, fired list downloaded")
-    assert (row.decided, row.floor, row.of_floor) == ("FAIL, floor shown", floor, share)
+    assert (row.decided, row.floor, row.of_floor) == ("FAIL, by 4.4 %", floor, share)
 
 
 @pytest.mark.parametrize(
     ("ceiling", "decided", "share"),
-    [(0.95, "FAIL, floor shown", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, no floor", "")],
+    [(0.95, "FAIL, by 11.1 %", "84 %"), (0.79, "ERROR", "101 %"), (None, "FAIL, by 11.1 %, no floor", "")],
 )
 def test_the_floor_of_a_share_is_the_most_that_can_be_reached(ceiling: float | None, decided: str, share: str) -> None:
     name = "element-wise operations and fused chains, share of copy bandwidth"
@@ -305,7 +305,9 @@ def test_a_goal_for_several_networks_is_met_so_far_until_its_stage_ends(ahead: f
     name = "ahead of every other program on the same network, up to 1 M neurons"
     met = ahead > 2.5
     row = row_of(record, name)
-    assert (row.word, row.decided) == (("PASS so far", "PASS, so far") if met else ("FAIL by 28.0 %", "FAIL, no floor"))
+    assert (row.word, row.decided) == (
+        ("PASS so far", "PASS, so far") if met else ("FAIL by 28.0 %", "FAIL, by 28.0 %, no floor")
+    )
     assert row_of(record).decided == "PASS"
     lines = goal_lines(goal_rows(record))
     assert any("other cases may be held against it" in line for line in lines) is met

@@ -88,7 +88,7 @@ def test_a_target_of_the_notes_is_no_goal_and_a_stage_tells_cases_from_goals() -
     assert figures == ((Verdict.FAIL, "1 goal missed"), (Verdict.FAIL, "3 targets of the notes missed"))
     page = "".join(Page(render(record)).text)
     assert "2 failed by figures; 1 goal missed, 3 targets of the notes missed" in page
-    assert f"1 goal measured: 1 missed; worst miss by 10.0 %: {HALF}." in page
+    assert "1 goal measured: 1 missed." in page
     assert [(name, count) for _, name, count in build_view(record).cases][:2] == [("failed by figures", 2), ("pass", 0)]
 
 
@@ -114,8 +114,8 @@ def test_below_a_doubt_missed_goals_are_counted_as_such() -> None:
     record = record_of(timed(500_000, 9.9), timed(100_000, 4.0), wrong)
     rows = goal_rows(record)
     counts = "1 missed, 1 met by a figure that counts for nothing"
-    assert goal_tally(rows) == f"2 goals measured: {counts}; worst miss by 10.0 %: {HALF}"
-    assert goal_tally(rows) in goal_lines(rows)
+    assert goal_tally(rows) == f"2 goals measured: {counts}"
+    assert f"{goal_tally(rows)}; worst miss by 10.0 %: {HALF}" in goal_lines(rows)
     assert f"FAIL: 1 goal missed, by 10.0 %: {HALF}; 1 case failed by figures; 1 case broken; " in first_line(record)
 
 
