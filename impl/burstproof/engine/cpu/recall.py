@@ -155,7 +155,9 @@ def _make_add_list() -> Compiled:
     def look_ahead(turn: int, ids: Ids, column: int, columns: int, recall: Recall) -> None:
         """Prefetch the offsets and synapses of sources after source ``turn`` of the list."""
         if turn + 2 * _AHEAD < len(ids):
-            prefetch(recall.offsets, np.int64(ids[turn + 2 * _AHEAD]) * columns + column)
+            at = np.int64(ids[turn + 2 * _AHEAD]) * columns + column
+            prefetch(recall.offsets, at)
+            prefetch(recall.offsets, at + 1)
         if 0 <= turn + _AHEAD < len(ids):
             at = np.int64(ids[turn + _AHEAD]) * columns + column
             first, end = np.int64(recall.offsets[at]), np.int64(recall.offsets[at + 1])
