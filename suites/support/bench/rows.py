@@ -14,7 +14,7 @@ from burstproof.network.synthetic.spec import SyntheticSpec
 
 SYNAPSES_PER_NEURON = 100
 
-UNIFORM, BLOCKS, POWER_LAW = "uniform", "block", "power law"
+UNIFORM, BLOCKS, POWER_LAW, UNEQUAL = "uniform", "block", "power law", "unequal rows"
 PLASTIC = "plastic"
 AREA_NEURONS = 1000
 LOCAL_SHARE = 0.8
@@ -43,7 +43,8 @@ class Row:
         Mean out-degree.
     connectivity : str
         ``uniform``: random targets. ``block``: areas of 1000 neurons, of whose targets 80 % are local. ``power law``:
-        random targets, out-degrees from a few to 100 000 (a tenth of the neurons in smaller networks).
+        random targets, out-degrees from a few to 100 000 (a tenth of the neurons in smaller networks). ``unequal
+        rows``: random sources, so that out-degrees vary as in a genome; those of the others but power laws are equal.
     contribution : float
         What a synapse contributes; a fraction as a genome makes it is a psp divided by the number of synapses.
     generated : bool
@@ -102,6 +103,8 @@ class Row:
             return self.seeded.spec
         spec = driven_spec(self.neurons, self.synapses_per_neuron, self.firing_rate, _SEED)
         spec = replace(spec, postsynaptic_potential=self.contribution, threshold=self.contribution)
+        if self.connectivity == UNEQUAL:
+            return replace(spec, connectivity="fixed_in_degree")
         if self.connectivity != BLOCKS:
             return spec
         return replace(spec, connectivity="block", blocks=-(-self.neurons // AREA_NEURONS), inside_fraction=LOCAL_SHARE)
@@ -172,10 +175,13 @@ CUDA_ROWS = (
 OTHER_ROWS = (
     Row(1_000_000, 0.01, checked_bursts=30, connectivity=POWER_LAW),
     Row(1_000_000, 0.01, checked_bursts=30, connectivity=BLOCKS),
+    Row(1_000_000, 0.01, checked_bursts=30, connectivity=UNEQUAL),
+    Row(1_000_000, 0.1, checked_bursts=10, connectivity=UNEQUAL),
     Row(100_000, 0.01, checked_bursts=30, contribution=DIVIDED),
     Row(1_000_000, 0.01, checked_bursts=30, contribution=DIVIDED),
 )
-"""Other networks: a few sources reach 10 % of all neurons, most targets are near, or contributions are fractions."""
+"""Other networks: a few sources reach 10 % of all neurons, most targets are near, out-degrees vary, or contributions are
+fractions."""
 
 _CIRCUIT = microcircuit_spec()
 

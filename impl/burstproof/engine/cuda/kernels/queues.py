@@ -17,7 +17,13 @@ import numpy as np
 from burstproof.device.numba_cuda import cuda
 from burstproof.engine.cuda.args import Fcl, Ids, Queues
 from burstproof.engine.cuda.kernels.bins import make_flush_bins, make_put, unit_of
-from burstproof.engine.cuda.kernels.windows import entries_per_thread, make_load_window, stored_type
+from burstproof.engine.cuda.kernels.windows import (
+    entries_per_thread,
+    make_find,
+    make_load_window,
+    noted_places,
+    stored_type,
+)
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 
@@ -33,8 +39,8 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = entries_per_thread(variant, queues), np.uint32(unit_of(queues))
     load_window = make_load_window(variant, queues, threads, whole)
     put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
-    flush_bins, short = make_flush_bins(variant, queues, threads), queues.notes_parts and not whole
-    places = threads * per_thread if short else 1
+    flush_bins, (note_all, _, _) = make_flush_bins(variant, queues, threads), make_find(variant, queues, threads, whole)
+    places = noted_places(variant, queues, threads, whole)
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     all_of_thread = np.uint32((1 << per_thread) - 1)
 
@@ -51,17 +57,29 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
         fcl: Fcl,
         queue: Queues,
     ) -> None:
-        part_of = cuda.shared.array(places, np.uint16)
+        noted = cuda.shared.array(places, np.uint16)
         words, values = cuda.local.array(per_thread, target), cuda.local.array(per_thread, stored)
         next_words, next_values = cuda.local.array(per_thread, target), cuda.local.array(per_thread, stored)
         thread, base = np.uint32(cuda.threadIdx.x), zero
         own_first = np.uint32(np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
-        load_window(zero, total, parts, firsts, ends, amounts, part_of, targets, contributions, words, values)
+        shift = note_all(total, parts, ends, noted)
+        load_window(zero, total, parts, shift, firsts, ends, amounts, noted, targets, contributions, words, values)
         while base < total:
             following = np.uint32(base + window)
             after = min(following, np.uint32(total - one))
             load_window(
-                after, total, parts, firsts, ends, amounts, part_of, targets, contributions, next_words, next_values
+                after,
+                total,
+                parts,
+                shift,
+                firsts,
+                ends,
+                amounts,
+                noted,
+                targets,
+                contributions,
+                next_words,
+                next_values,
             )
             pending, put_done, flush, again = zero, bool(following <= total), True, True
             if put_done:

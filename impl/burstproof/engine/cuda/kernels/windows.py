@@ -25,6 +25,8 @@ _PER_THREAD = {16: 8, 32: 6, 64: 4}
 More would keep more loads in flight, but take more registers, of which a thread may have 64.
 """
 _FILLED, _MOST_PARTS, _MOST_WIDE_PARTS = 0.96, 2048, 1024
+_STRETCHES = 4
+"""Stretches of places whose part a thread searches for, once for all windows of a block's parts."""
 
 
 def parts_at_once(variant: Variant, queues: OwnerQueues, threads: int) -> int:
@@ -68,91 +70,111 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
     return cuda.jit(device=True)(one_delay if variant.recalled > 1 else whole)  # type: ignore[no-any-return]
 
 
-def make_find(variant: Variant, queues: OwnerQueues, threads: int) -> tuple[Callable[..., Any], ...]:
-    """``note(base, end, parts, ends, part_of)`` and ``find(place, base, part, parts, ends, part_of)``.
+def noted_places(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> int:
+    """Elements of ``noted``, in which ``make_find`` notes parts: of a window or of stretches; 1 if it notes none."""
+    if whole or parts_are_equal(variant):
+        return 1
+    return threads * (entries_per_thread(variant, queues) if queues.notes_parts else _STRETCHES)
 
-    ``find`` returns the index of the part that holds ``place``; it may search from ``part`` on. All threads call
-    ``note`` before: where parts are short, it stores the index for each place from ``base`` to ``end`` in ``part_of``.
+
+def make_find(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> tuple[Callable[..., Any], ...]:
+    """``note_all(total, parts, ends, noted)``, ``note_window(base, end, parts, ends, noted)`` and ``find(place, ...)``.
+
+    ``find(place, base, shift, ends, noted)`` is the index of the part that holds ``place``. Where all parts are of one
+    length, or there is a single one (``whole``), it is computed. Otherwise all threads of the block note parts before,
+    in ``noted``, shared memory, which ends with a barrier:
+
+    - where parts are short, ``note_window`` those of all places of a window, from ``base`` to ``end``;
+    - elsewhere ``note_all``, once, that of the first place of each *stretch* of 2^``shift`` places; it returns
+      ``shift``. From there ``find`` has a few parts to go.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
     widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
-    length = np.uint32(max(1, variant.row_length))
+    length, most = np.uint32(max(1, variant.row_length)), np.uint32(noted_places(variant, queues, threads, whole))
 
-    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        """Nothing to store: ``find`` computes or searches."""
+    def note_nothing(total: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> Any:
+        return zero
 
-    def note_all(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        cuda.syncthreads()  # all threads have read ``part_of`` for the last window
+    def note_stretches(total: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> Any:
+        shift, last = zero, np.uint32(total - one)
+        while np.uint32(last >> shift) >= most:
+            shift = np.uint32(shift + one)
+        stretch = np.uint32(cuda.threadIdx.x)
+        while stretch <= np.uint32(last >> shift):
+            place, part, step = np.uint32(stretch << shift), zero, widest
+            while step > zero:
+                if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
+                    part = np.uint32(part + step)
+                step = np.uint32(step >> one)
+            noted[stretch] = np.uint16(part)
+            stretch = np.uint32(stretch + block)
+        cuda.syncthreads()
+        return shift
+
+    def pass_window(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> None:
+        """Nothing to note for a single window."""
+
+    def note_window(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> None:
+        cuda.syncthreads()  # all threads have read ``noted`` for the last window
         part = np.uint32(cuda.threadIdx.x)
         while part < parts:
             place, after = base, min(ends[part], end)
             if part > zero:
                 place = max(base, ends[np.uint32(part - one)])
             while place < after:
-                part_of[np.uint32(place - base)] = np.uint16(part)
+                noted[np.uint32(place - base)] = np.uint16(part)
                 place = np.uint32(place + one)
             part = np.uint32(part + block)
         cuda.syncthreads()
 
-    def look_up(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        return np.uint32(part_of[np.uint32(place - base)])
+    def only(place: np.uint32, base: np.uint32, shift: np.uint32, ends: Ids, noted: Any) -> Any:
+        return zero
 
-    def divide(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
+    def divide(place: np.uint32, base: np.uint32, shift: np.uint32, ends: Ids, noted: Any) -> Any:
         return np.uint32(place // length)
 
-    def search(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        if part == zero:
-            step = widest
-            while step > zero:
-                if np.uint32(part + step) <= parts and ends[np.uint32(part + step - one)] <= place:
-                    part = np.uint32(part + step)
-                step = np.uint32(step >> one)
+    def look_up(place: np.uint32, base: np.uint32, shift: np.uint32, ends: Ids, noted: Any) -> Any:
+        return np.uint32(noted[np.uint32(place - base)])
+
+    def go_on(place: np.uint32, base: np.uint32, shift: np.uint32, ends: Ids, noted: Any) -> Any:
+        part = np.uint32(noted[np.uint32(place >> shift)])
         while ends[part] <= place:
             part = np.uint32(part + one)
         return part
 
-    if parts_are_equal(variant):
-        made = note_nothing, divide
+    if whole:
+        made = note_nothing, pass_window, only
+    elif parts_are_equal(variant):
+        made = note_nothing, pass_window, divide
     elif queues.notes_parts:
-        made = note_all, look_up
+        made = note_nothing, note_window, look_up
     else:
-        made = note_nothing, search
+        made = note_stretches, pass_window, go_on
     return tuple(cuda.jit(device=True)(function) for function in made)
-
-
-def _make_find_first() -> tuple[Callable[..., Any], ...]:
-    """``make_find`` for a single part."""
-
-    def note(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> None:
-        """Nothing to store."""
-
-    def find(place: np.uint32, base: np.uint32, part: np.uint32, parts: np.uint32, ends: Ids, part_of: Any) -> Any:
-        return np.uint32(0)
-
-    return cuda.jit(device=True)(note), cuda.jit(device=True)(find)
 
 
 def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
     """``load_window(base, total, ...)``: load a thread's targets and contributions of the window from ``base`` on.
 
     ``total`` counts the places of all parts, or of a single one if ``whole``. Part i ends before place ``ends[i]``; its
-    ``place`` is entry ``firsts[i] + place`` of the columns. No branch stands between the loads, so all are in flight at
-    once; threads beyond the last place load the last one again.
+    ``place`` is entry ``firsts[i] + place`` of the columns. ``shift`` and ``noted`` are those of ``make_find``. No
+    branch stands between the loads, so all are in flight at once; threads beyond the last place load it again.
     """
     offset, columns = variant.offset, in_columns(variant)
     of_sources = needs_source_amount(variant, queues)
     per_thread, read_once = entries_per_thread(variant, queues), make_read_once()
-    warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
-    note, find = _make_find_first() if whole else make_find(variant, queues, threads)
+    warp, window, one = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1)
+    _, note_window, find = make_find(variant, queues, threads, whole)
 
     def load_window(
         base: np.uint32,
         total: np.uint32,
         parts: np.uint32,
+        shift: np.uint32,
         firsts: Any,
         ends: Ids,
         amounts: Any,
-        part_of: Any,
+        noted: Any,
         targets: Any,
         contributions: Any,
         words: Any,
@@ -161,11 +183,11 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         at = cuda.local.array(per_thread, offset)
         thread = np.uint32(cuda.threadIdx.x)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
-        part, last = zero, np.uint32(min(np.uint32(base + window), total) - one)
-        note(base, np.uint32(last + one), parts, ends, part_of)
+        last = np.uint32(min(np.uint32(base + window), total) - one)
+        note_window(base, np.uint32(last + one), parts, ends, noted)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
-            part = find(place, base, part, parts, ends, part_of)
+            part = find(place, base, shift, ends, noted)
             at[i] = offset(firsts[part] + offset(place))
             if of_sources:
                 values[i] = amounts[part]

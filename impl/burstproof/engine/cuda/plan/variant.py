@@ -62,7 +62,7 @@ class OwnerQueues:
         exceeds 1, or fired lists are read again.
     notes_parts : bool
         Before a block loads entries, it notes in shared memory which row each belongs to: that pays if rows are short.
-        Otherwise each thread searches for the row.
+        Otherwise it notes the row of every 2^n-th entry, and each thread goes on from there.
     """
 
     owners: int
