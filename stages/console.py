@@ -65,7 +65,7 @@ class Console:
     def no_case_first(self, stage: Stage, texts: Sequence[str]) -> None:
         """Print the texts of ``--first`` that no case of the stage has in its name."""
         if texts:
-            self.say(f"  --first: no case of {stage.name} has in its name: {', '.join(texts)}")
+            self.say(f"  --first: no case of {stage.name} has this in its name: {', '.join(texts)}")
 
     def stage_goes_on(self, progress: Progress, elapsed_s: float) -> None:
         """Print the progress of the stage."""

@@ -253,7 +253,7 @@ def test_a_text_of_first_that_no_case_has_in_its_name_is_named_at_once(
     code, _, _ = run(where, "--first", "large", "--first", "larger")
     assert code == ExitCode.PASS
     assert said == [
-        "  --first: no case of stage1 has in its name: larger",
+        "  --first: no case of stage1 has this in its name: larger",
         "--first larger: no case has this in its name.",
     ]
 
