@@ -227,7 +227,7 @@ def test_a_damaged_input_is_one_clear_error(door: Door, name: str, content: byte
         ("--stimulate", "1001:@nowhere=1", "no such cortical area"),
         ("--stimulate", "1001:vision_C=1.5", "got 'vision_C'; allowed: N, N-M or N-M/STEP). Write an area"),
         ("--force", "1001:vision_C", "Write an area as @NAME"),
-        ("--force", "1001:0-24=1", "an amount, which a forced firing has not (got '1001:0-24=1'). Leave it out, or"),
+        ("--force", "1001:0-24=1", "a forced firing takes no amount (got '1001:0-24=1'). Leave it out, or"),
         ("--force", "1001:-3", "not a list of numbers"),
         ("--force", "1003-1001:3", "an empty range"),
         ("--force", "1001-1003/0:3", "an empty range"),

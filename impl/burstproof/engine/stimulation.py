@@ -296,7 +296,7 @@ def _parse(network: Network, bursts: int, option: str, text: str, when_who: str,
         return Part(numbers, network.ids_of(who[1:], option), amount)
     if amount is None and "=" in who:
         cure = "Leave it out, or use --stimulate"
-        raise StimulusError("an amount, which a forced firing has not", where=option, got=text, cure=cure)
+        raise StimulusError("a forced firing takes no amount", where=option, got=text, cure=cure)
     ids = numbers_in(who, 0, network.neuron_count - 1, f"{option}: neuron")
     return Part(numbers, ids.astype(np.uint32), amount)
 
