@@ -111,11 +111,12 @@ def thermometer_lines(comparison: Comparison) -> list[str]:
         rows = [row for row in comparison.thermometer if row.kind is kind]
         gains = [row.gain for row in rows if row.lower_is_better is not None and 0.0 < row.gain < math.inf]
         if gains:
-            span = f"from {_gain(min(gains))} to {_gain(max(gains))}"
+            ends = (_gain(min(gains)), _gain(max(gains)))
+            span = "" if ends[0] == ends[1] else f", from {ends[0]} to {ends[1]}"
             figures = units.counted(len(gains), "figure")
             moved = abs(middle(gains) - 1.0) > comparison.noise
             machine = "; so much of a difference may be the machine's" if moved else ""
-            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}, {span}{machine}")
+            lines.append(f"{whose}: {_gain(middle(gains))} at the median of {figures}{span}{machine}")
     return lines
 
 
