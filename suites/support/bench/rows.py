@@ -180,8 +180,8 @@ OTHER_ROWS = (
     Row(100_000, 0.01, checked_bursts=30, contribution=DIVIDED),
     Row(1_000_000, 0.01, checked_bursts=30, contribution=DIVIDED),
 )
-"""Other networks: a few sources reach 10 % of all neurons, most targets are near, out-degrees vary, or contributions are
-fractions."""
+"""Other networks: a few sources reach 10 % of all neurons, most targets are near, out-degrees vary, or contributions
+are fractions."""
 
 _CIRCUIT = microcircuit_spec()
 
