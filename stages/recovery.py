@@ -36,7 +36,8 @@ def recover(folder: RunFolder, plan: Sequence[Stage], root: Path) -> RunRecord:
         The run has finished and has its record, or no stage of it began.
     """
     if _has_its_record(folder.path):
-        raise InputError("this run has its record", where="record", got=str(folder.path))
+        cure = "To judge it again: run --resume; to draw its report again: python -m reports render"
+        raise InputError("this run has its record", where="record", got=str(folder.path), cure=cure)
     asked = folder.read_plan()
     planned = [stage for stage in plan if stage.name in asked.stages]
     machine = kept_machine(folder.machine) or FoundMachine({"problem": _NOT_KEPT})
