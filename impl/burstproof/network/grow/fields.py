@@ -38,7 +38,7 @@ def _summary(value: object) -> object:
     if value is None:
         return _Plain("null")
     if isinstance(value, dict):
-        return _Plain(f"an object with {len(value)} keys")
+        return _Plain(f"an object with {len(value)} {'key' if len(value) == 1 else 'keys'}")
     if isinstance(value, list):
         return _Plain(f"a list of {len(value)}")
     return value
