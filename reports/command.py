@@ -114,7 +114,8 @@ def _comparisons(options: argparse.Namespace) -> list[Comparison]:
     if bool(options.base) is not bool(options.new) or bool(options.runs) is bool(options.base):
         raise InputError("give two runs or more, or --base RUN... and --new RUN...", got=[str(r) for r in options.runs])
     if options.runs and len(options.runs) < 2:
-        raise InputError("a comparison takes two runs or more", got=len(options.runs))
+        cure = "Name the run to compare with first, then the others"
+        raise InputError("a comparison takes two runs or more", got=len(options.runs), cure=cure)
     for side in (options.base, options.new):
         _refuse_repeated(side)
     base = [load_run(run) for run in options.base or options.runs[:1]]
@@ -146,7 +147,9 @@ def _refuse_repeated(side: Sequence[Path]) -> None:
 def _across(options: argparse.Namespace) -> int:
     runs = options.runs
     if not runs:
-        raise InputError("--across takes a run or more")
+        raise InputError(
+            "--across takes a run or more", cure="Name the runs whose figures it is to set beside each other"
+        )
     idle = [name for name in _OF_SIDES if getattr(options, name) not in (False, None, [], NOISE, BASELINES)]
     if idle:
         given = ", ".join(f"--{name.replace('_', '-')}" for name in idle)

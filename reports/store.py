@@ -86,8 +86,8 @@ def _parsed(text: str, where: str) -> dict[str, object]:
         json.dumps(document, ensure_ascii=False).encode()  # fails for an escaped lone surrogate, which is no Unicode
     except (ValueError, RecursionError) as error:
         raise InputError(f"not a record: {error}", where=where, cure=_CURE) from error
-    if not isinstance(document, dict):
-        raise InputError("a record is a JSON object", where=where, got=type(document).__name__)
+    if not isinstance(document, dict) or "schema_version" not in document:
+        raise InputError("not a record, which is a JSON object with a schema_version", where=where, cure=_CURE)
     if document.get("schema_version") not in READABLE_VERSIONS:
         raise InputError(
             "a record of another schema version",
