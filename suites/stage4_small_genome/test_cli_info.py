@@ -186,6 +186,19 @@ def test_auto_plans_what_it_chooses_here_and_says_why(
     assert "auto" not in door(*arguments[:-2]).out
 
 
+@pytest.mark.requirement("BE-9", "MG-4")
+def test_a_plan_for_several_gpus_says_that_it_is_for_one(door: Door, tmp_path: Path) -> None:
+    config = tmp_path / "several.toml"
+    config.write_text('[compute]\nbackend = "cuda"\n[cuda.multi_gpu]\nenabled = true\n')
+    arguments = ("info", "--plan", "--synthetic", "20K", "--config", config)
+    assert "Planned as on one GPU" in door(*arguments).out
+    assert door(*arguments, "--json").document["as_on_one_gpu"]
+    on_cpu = (*arguments, "--backend", "cpu")
+    assert "one GPU" not in door(*on_cpu).out
+    assert not door(*on_cpu, "--json").document["as_on_one_gpu"]
+    assert "one GPU" not in door(*arguments[:-2]).out
+
+
 @pytest.mark.thorough("packs networks of 20 M synapses")
 @pytest.mark.requirement("BE-9", "BE-12")
 def test_the_plan_says_how_contributions_are_delivered_and_why(door: Door) -> None:

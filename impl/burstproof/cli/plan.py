@@ -26,6 +26,10 @@ from burstproof.sources import Source
 DEFAULT_BACKEND = "cuda"
 """Backend whose memory is planned unless the command line names one, or ``auto``, which chooses one."""
 
+_ONE_GPU = (
+    "Planned as on one GPU, although cuda.multi_gpu.enabled is set: each of several holds its own neurons, the synapses"
+    " onto these, and the fired lists of all."
+)
 _WIDTH = 80
 
 
@@ -57,6 +61,7 @@ def plan(options: argparse.Namespace) -> ExitCode:
         "neurons": network.neuron_count,
         "synapses": network.synapse_count,
         "features": used_features(network),
+        "as_on_one_gpu": backend == "cuda" and config.cuda.multi_gpu.enabled,
         "choices": found.choices,
         "buffers": [asdict(buffer) for buffer in found.buffers],
         "total_bytes": totals,
@@ -87,6 +92,7 @@ def _as_text(document: dict[str, Any]) -> str:
     lines = [
         f"{document['source']}: {sizes} on {document['backend']}",
         *textwrap.wrap(f"auto chooses {document['backend']} here: {why}" if why else "", _WIDTH),
+        *textwrap.wrap(_ONE_GPU if document["as_on_one_gpu"] else "", _WIDTH),
         *map(feature_line, document["features"]),
         *_choice_lines(document["choices"]),
         "",
