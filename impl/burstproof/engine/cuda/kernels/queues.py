@@ -19,8 +19,8 @@ from burstproof.engine.cuda.args import Fcl, Ids, Queues
 from burstproof.engine.cuda.kernels.bins import make_flush_bins, make_put, unit_of
 from burstproof.engine.cuda.kernels.windows import (
     entries_per_thread,
-    make_find,
     make_load_window,
+    make_note_all,
     noted_places,
     stored_type,
 )
@@ -39,7 +39,7 @@ def make_sort_parts(variant: Variant, queues: OwnerQueues, threads: int, whole: 
     per_thread, unit = entries_per_thread(variant, queues), np.uint32(unit_of(queues))
     load_window = make_load_window(variant, queues, threads, whole)
     put, put_every = (make_put(variant, queues, threads, every=every) for every in (False, True))
-    flush_bins, (note_all, _, _) = make_flush_bins(variant, queues, threads), make_find(variant, queues, threads, whole)
+    flush_bins, note_all = make_flush_bins(variant, queues, threads), make_note_all(variant, queues, threads, whole)
     places = noted_places(variant, queues, threads, whole)
     warp, window, one, zero = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1), np.uint32(0)
     all_of_thread = np.uint32((1 << per_thread) - 1)

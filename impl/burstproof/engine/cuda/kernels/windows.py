@@ -71,26 +71,21 @@ def make_part_of(variant: Variant) -> Callable[..., Any]:
 
 
 def noted_places(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> int:
-    """Elements of ``noted``, in which ``make_find`` notes parts: of a window or of stretches; 1 if it notes none."""
+    """Elements of ``noted``, in which ``make_note_all`` or ``make_find`` notes parts; 1 if neither does."""
     if whole or parts_are_equal(variant):
         return 1
     return threads * (entries_per_thread(variant, queues) if queues.notes_parts else _STRETCHES)
 
 
-def make_find(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> tuple[Callable[..., Any], ...]:
-    """``note_all(total, parts, ends, noted)``, ``note_window(base, end, parts, ends, noted)`` and ``find(place, ...)``.
+def make_note_all(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> Callable[..., Any]:
+    """``note_all(total, parts, ends, noted)`` -> uint32 ``shift``, which ``make_find`` needs.
 
-    ``find(place, base, shift, ends, noted)`` is the index of the part that holds ``place``. Where all parts are of one
-    length, or there is a single one (``whole``), it is computed. Otherwise all threads of the block note parts before,
-    in ``noted``, shared memory, which ends with a barrier:
-
-    - where parts are short, ``note_window`` those of all places of a window, from ``base`` to ``end``;
-    - elsewhere ``note_all``, once, that of the first place of each *stretch* of 2^``shift`` places; it returns
-      ``shift``. From there ``find`` has a few parts to go.
+    If parts are long and of unequal lengths, it notes the part of the first place of each *stretch* of 2^``shift``
+    places, for all windows; otherwise it does nothing. All threads of the block call it.
     """
     zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
     widest = np.uint32(1 << (parts_at_once(variant, queues, threads).bit_length() - 1))
-    length, most = np.uint32(max(1, variant.row_length)), np.uint32(noted_places(variant, queues, threads, whole))
+    most = np.uint32(noted_places(variant, queues, threads, whole))
 
     def note_nothing(total: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> Any:
         return zero
@@ -111,8 +106,23 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) 
         cuda.syncthreads()
         return shift
 
-    def pass_window(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> None:
-        """Nothing to note for a single window."""
+    needless = whole or parts_are_equal(variant) or queues.notes_parts
+    return cuda.jit(device=True)(note_nothing if needless else note_stretches)  # type: ignore[no-any-return]
+
+
+def make_find(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) -> tuple[Callable[..., Any], ...]:
+    """``note(base, end, parts, ends, noted)`` and ``find(place, base, shift, ends, noted)``.
+
+    ``find`` returns the index of the part that holds ``place``. It is computed if all parts are of one length, or if
+    there is a single one (``whole``). If parts are short, ``note`` notes those of all places from ``base`` to ``end``,
+    for one window; all threads of the block call it. Otherwise ``find`` starts from the part that ``make_note_all``
+    noted for the stretch of the place.
+    """
+    zero, one, block = np.uint32(0), np.uint32(1), np.uint32(threads)
+    length = np.uint32(max(1, variant.row_length))
+
+    def note_nothing(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> None:
+        """``find`` needs nothing of a single window."""
 
     def note_window(base: np.uint32, end: np.uint32, parts: np.uint32, ends: Ids, noted: Any) -> None:
         cuda.syncthreads()  # all threads have read ``noted`` for the last window
@@ -143,13 +153,13 @@ def make_find(variant: Variant, queues: OwnerQueues, threads: int, whole: bool) 
         return part
 
     if whole:
-        made = note_nothing, pass_window, only
+        made = note_nothing, only
     elif parts_are_equal(variant):
-        made = note_nothing, pass_window, divide
+        made = note_nothing, divide
     elif queues.notes_parts:
-        made = note_nothing, note_window, look_up
+        made = note_window, look_up
     else:
-        made = note_stretches, pass_window, go_on
+        made = note_nothing, go_on
     return tuple(cuda.jit(device=True)(function) for function in made)
 
 
@@ -164,7 +174,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
     of_sources = needs_source_amount(variant, queues)
     per_thread, read_once = entries_per_thread(variant, queues), make_read_once()
     warp, window, one = np.uint32(WARP), np.uint32(threads * per_thread), np.uint32(1)
-    _, note_window, find = make_find(variant, queues, threads, whole)
+    note, find = make_find(variant, queues, threads, whole)
 
     def load_window(
         base: np.uint32,
@@ -184,7 +194,7 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
         thread = np.uint32(cuda.threadIdx.x)
         own_first = np.uint32(base + np.uint32(thread // warp) * np.uint32(WARP * per_thread) + thread % warp)
         last = np.uint32(min(np.uint32(base + window), total) - one)
-        note_window(base, np.uint32(last + one), parts, ends, noted)
+        note(base, np.uint32(last + one), parts, ends, noted)
         for i in range(per_thread):
             place = min(np.uint32(own_first + np.uint32(i) * warp), last)
             part = find(place, base, shift, ends, noted)
