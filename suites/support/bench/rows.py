@@ -44,7 +44,7 @@ class Row:
     connectivity : str
         ``uniform``: random targets. ``block``: areas of 1000 neurons, of whose targets 80 % are local. ``power law``:
         random targets, out-degrees from a few to 100 000 (a tenth of the neurons in smaller networks). ``unequal
-        rows``: random sources, so that out-degrees vary as in a genome; those of the others but power laws are equal.
+        rows``: random sources, so that out-degrees vary a little (by 10 in 100); with the first two they are equal.
     contribution : float
         What a synapse contributes; a fraction as a genome makes it is a psp divided by the number of synapses.
     generated : bool

@@ -153,7 +153,7 @@ def _make_add_list() -> Compiled:
 
     @inner_compiler
     def look_ahead(turn: int, ids: Ids, column: int, columns: int, recall: Recall) -> None:
-        """Prefetch the offsets and synapses of sources after source ``turn`` of the list."""
+        """Prefetch both offsets, which may lie in two cache lines, and the synapses of later sources of the list."""
         if turn + 2 * _AHEAD < len(ids):
             at = np.int64(ids[turn + 2 * _AHEAD]) * columns + column
             prefetch(recall.offsets, at)
