@@ -59,7 +59,7 @@ def test_every_kernel_builds(variants, recorded, variant: str, capability: Capab
     with atomics that return a value.
     """
     from burstproof.engine.cuda.kernels.catalogue import catalogue
-    from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
+    from burstproof.engine.cuda.plan.block_size import ENQUEUE_THREADS
     from burstproof.engine.cuda.plan.shard_variant import whole
     from suites.support.compile.survey import compile_variant, images_of, key
 

@@ -135,14 +135,18 @@ def check_queues_per_owner() -> list[str]:
             problems += [f"{name}, delays to {delay}: {problem}" for problem in _differs(_small(name, delay))]
         with mock.patch(f"{_PLAN}.queues._MOST_ENTRIES", 0):
             problems += [f"lists read again: {problem}" for problem in _differs(_small("fractions, delays to 7", 7))]
-        long = replace(_small("integers", 1), synapses=40 * 110)
-        problems += [f"rows of about 40: {problem}" for problem in _differs(long)]
+        for name in ("integers", "fractions, delays to 7"):
+            long = replace(_small(name, 1), synapses=40 * 110)
+            problems += [f"{name}, rows of about 40: {problem}" for problem in _differs(long)]
         with mock.patch(f"{_PLAN}.entries._FEW_NEURONS", 0):
             problems += [f"a palette: {problem}" for problem in _differs(_small("fractions, delays to 7", 3))]
-        spec = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
-        plan = {1: Stimulus(forced=np.arange(0, spec.neurons, 3, dtype=np.uint32))}
-        reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
-        problems += recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+        nine = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
+        plan = {1: Stimulus(forced=np.arange(0, nine.neurons, 3, dtype=np.uint32))}
+        for entries in (9, 10, 12):  # of a row, loaded one, two and four at a time
+            spec = replace(nine, synapses_per_neuron=entries)
+            reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
+            differ = recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
+            problems += [f"rows of {entries}: {problem}" for problem in differ]
     return problems
 
 

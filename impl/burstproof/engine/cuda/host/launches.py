@@ -16,7 +16,7 @@ import numpy.typing as npt
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
 from burstproof.engine.cuda.host.compiling import compiled_once
-from burstproof.engine.cuda.plan.block_size import WARP
+from burstproof.engine.cuda.plan.block_size import ENQUEUE_BLOCKS, ENQUEUE_THREADS, WARP
 from burstproof.engine.cuda.plan.buffers import (
     bucket_room,
     calendar_room,
@@ -27,7 +27,6 @@ from burstproof.engine.cuda.plan.buffers import (
 )
 from burstproof.engine.cuda.plan.histories import period_of
 from burstproof.engine.cuda.plan.packed import Packed
-from burstproof.engine.cuda.plan.queues import ENQUEUE_BLOCKS, ENQUEUE_THREADS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant

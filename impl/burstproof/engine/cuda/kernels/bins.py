@@ -10,9 +10,8 @@ import numpy as np
 from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Fcl, Ids, Queues
 from burstproof.engine.cuda.kernels.cells import make_deliver
-from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_split_entry, make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_queue_entry, make_split_entry, make_unpack_entry
 from burstproof.engine.cuda.kernels.warp import ALL
-from burstproof.engine.cuda.kernels.windows import entries_per_thread
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
@@ -20,51 +19,50 @@ _LINE = 32
 """Largest granularity of a flush, in entries."""
 _FEWEST_LANES = 8
 """Fewest lanes that flush a bin: with four bytes each they write a sector."""
-_MOST_AT_ONCE = 12
+_MOST_AT_ONCE = 14
 """Most entries of a bin that a thread writes in an unrolled loop."""
 _SLACK, _LITTLE_SLACK, _LARGE_BIN = 4, 1, 128
 """Bins are flushed once one has less room than its mean share of a window plus so many standard deviations: the first
 number for bins of more than ``_LARGE_BIN`` entries, the second for smaller bins, which would else leave half full."""
 
 
-def make_put(variant: Variant, queues: OwnerQueues, threads: int, *, every: bool) -> Callable[..., Any]:
+def make_put(variant: Variant, queues: OwnerQueues, threads: int, per_thread: int) -> Callable[..., Any]:
     """``put(pending, words, values, counts, bins)`` -> (bit mask of entries left over, 1 if a bin is nearly full).
 
     Adds a thread's entry i to the bin of its owner if bit i of ``pending`` is set; entries that find no room are left
-    over. The version for ``every`` entry skips this test, so all bits must be set. A thread reserves all its places
-    before it uses the first.
+    over. A thread reserves all its places before it uses the first. There are no branches: an entry that is not pending
+    adds 0 to its owner's count, and what has no place in a bin is stored behind all bins, where each thread has one.
     """
-    per_thread, span, room = entries_per_thread(variant, queues), np.uint32(queues.span), np.uint32(queues.bin_room)
-    mean, pack, one, zero = threads * per_thread / queues.owners, make_pack_entry(queues), np.uint32(1), np.uint32(0)
+    span, room, bins_end = (
+        np.uint32(queues.span),
+        np.uint32(queues.bin_room),
+        np.uint32(queues.owners * queues.bin_room),
+    )
+    mean, one, zero = threads * per_thread / queues.owners, np.uint32(1), np.uint32(0)
     slack = _SLACK if queues.bin_room > _LARGE_BIN else _LITTLE_SLACK
     brim = np.uint32(max(unit_of(queues), int(queues.bin_room - mean - slack * mean**0.5)))
-    split_entry = make_split_entry(variant)
+    split_entry, queue_entry = make_split_entry(variant), make_queue_entry(variant, queues)
 
     def put(pending: np.uint32, words: Any, values: Any, counts: Ids, bins: Any) -> Any:
         owners, places = cuda.local.array(per_thread, np.uint32), cuda.local.array(per_thread, np.uint32)
         for i in range(per_thread):
             target, _ = split_entry(words[i], values[i])
-            owners[i], places[i] = np.uint32(target // span), zero
-            if every or np.uint32(pending & np.uint32(one << np.uint32(i))) != zero:
-                places[i] = cuda.atomic.add(counts, owners[i], one)
-        crowded = np.int32(0)
+            owners[i] = np.uint32(target // span)
+            places[i] = cuda.atomic.add(counts, owners[i], np.uint32(np.uint32(pending >> np.uint32(i)) & one))
+        crowded, spare = np.int32(0), np.uint32(bins_end + np.uint32(cuda.threadIdx.x))
         for i in range(per_thread):
-            target, amount = split_entry(words[i], values[i])
-            at, entry = np.uint32(owners[i] * room + places[i]), pack(np.uint32(target - owners[i] * span), amount)
-            bit = np.uint32(one << np.uint32(i))
+            at = np.uint32(owners[i] * room + places[i])
+            if places[i] >= room or np.uint32(pending & np.uint32(one << np.uint32(i))) == zero:
+                at = spare
+            bins[at] = queue_entry(words[i], values[i], np.uint32(owners[i] * span))
             if places[i] >= brim:
                 crowded = np.int32(1)
-            if (every or np.uint32(pending & bit) != zero) and places[i] < room:
-                bins[at] = entry
-                if not every:
-                    pending = np.uint32(pending ^ bit)
-        if every and crowded != 0:
+        left = zero
+        if crowded != 0:
             for i in range(per_thread):
-                if places[i] < room:
-                    pending = np.uint32(pending ^ np.uint32(one << np.uint32(i)))
-        elif every:
-            pending = zero
-        return pending, crowded
+                if places[i] >= room:
+                    left = np.uint32(left | np.uint32(pending & np.uint32(one << np.uint32(i))))
+        return left, crowded
 
     return cuda.jit(device=True)(put)  # type: ignore[no-any-return]
 

@@ -22,7 +22,7 @@ from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.latest_list import Latest, make_source_of
 from burstproof.engine.cuda.kernels.places import make_read_once
-from burstproof.engine.cuda.kernels.queue_entries import make_pack_entry, make_split_entry, make_unpack_entry
+from burstproof.engine.cuda.kernels.queue_entries import make_queue_entry, make_split_entry, make_unpack_entry
 from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
@@ -132,13 +132,14 @@ def _make_order_rows(variant: Variant, threads: int) -> Callable[..., Any]:
 
 def _make_bypass(variant: Variant, queues: OwnerQueues) -> Callable[..., Any]:
     """``bypass(word, amount, fcl, queue)``: add an entry of the next burst to the FCL, where its owner reads it."""
-    split_entry, pack, unpack = make_split_entry(variant), make_pack_entry(queues), make_unpack_entry(variant, queues)
+    split_entry, queue_entry = make_split_entry(variant), make_queue_entry(variant, queues)
+    unpack = make_unpack_entry(variant, queues)
     deliver, span, one = make_deliver(variant), np.uint32(queues.span), np.uint32(1)
 
     def bypass(word: Any, amount: Any, fcl: Fcl, queue: Queues) -> None:
-        target, stored = split_entry(word, amount)
+        target, _ = split_entry(word, amount)
         owner = np.uint32(target // span)
-        _, contribution = unpack(pack(np.uint32(target - owner * span), stored), queue)
+        _, contribution = unpack(queue_entry(word, amount, np.uint32(owner * span)), queue)
         deliver(np.uint64(target), contribution, fcl)
         queue.queue_spills[owner] = one
 

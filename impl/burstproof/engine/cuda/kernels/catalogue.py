@@ -24,7 +24,7 @@ from burstproof.engine.cuda.kernels.spec import KernelSpec, kernel_spec
 from burstproof.engine.cuda.kernels.stimulus import make_stimulate
 from burstproof.engine.cuda.kernels.streaming import make_propagate_streamed
 from burstproof.engine.cuda.kernels.tiles import make_open_rows, make_send_tile, make_sort_rows
-from burstproof.engine.cuda.plan.queues import ENQUEUE_REGISTERS
+from burstproof.engine.cuda.plan.block_size import ENQUEUE_REGISTERS
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant, whole
 from burstproof.engine.cuda.plan.variant import Variant
 

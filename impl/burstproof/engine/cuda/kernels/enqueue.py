@@ -24,9 +24,15 @@ from burstproof.engine.cuda.kernels.latest_list import Latest, make_open_latest,
 from burstproof.engine.cuda.kernels.queue_entries import needs_source_amount
 from burstproof.engine.cuda.kernels.queues import make_sort_parts
 from burstproof.engine.cuda.kernels.warp import make_scan
-from burstproof.engine.cuda.kernels.windows import make_part_of, parts_are_equal, parts_at_once
-from burstproof.engine.cuda.plan.block_size import WARP
-from burstproof.engine.cuda.plan.queues import ENQUEUE_THREADS
+from burstproof.engine.cuda.kernels.windows import (
+    Parts,
+    make_part_of,
+    make_places_of,
+    parts_are_equal,
+    parts_at_once,
+    vector_width,
+)
+from burstproof.engine.cuda.plan.block_size import ENQUEUE_THREADS, WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, lists_kept
 
@@ -41,7 +47,8 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
     clamps, offset, number = variant.clamps, variant.offset, variant.accumulator
     part_of, source_of, scan = make_part_of(variant), make_source_of(shard), make_scan()
     sort_parts, items = make_sort_parts(variant, queues, threads), parts_at_once(variant, queues, threads)
-    equal_length = np.uint32(variant.row_length if parts_are_equal(variant) else 0)
+    places_of, width = make_places_of(variant, queues), vector_width(variant, queues)
+    equal_length, wide = np.uint32(variant.row_length // width if parts_are_equal(variant) else 0), offset(width)
     of_sources = needs_source_amount(variant, queues)
     amount_places, warps = items if of_sources else 1, max(1, threads // WARP)
     one, zero, most, block = np.uint32(1), np.uint32(0), np.uint32(items), np.uint32(threads)
@@ -62,8 +69,10 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
     ) -> None:
         firsts = cuda.shared.array(items, offset)
         ends = cuda.shared.array(items, np.uint32)
+        tails = cuda.shared.array(items, np.uint8)
         amounts = cuda.shared.array(amount_places, number)
         totals = cuda.shared.array(warps, np.uint32)
+        parts = Parts(firsts, ends, tails, amounts)
         thread, everything = np.uint32(cuda.threadIdx.x), list_ends[np.uint32(lists - one)]
         blocks, item_0 = np.uint32(cuda.gridDim.x), np.uint32(cuda.blockIdx.x)
         share = zero
@@ -74,14 +83,16 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
         if groups > zero:
             group = np.uint32((share + groups - one) // groups)
         while low < share:
-            parts, own = min(group, np.uint32(share - low)), thread
-            while own < parts:
+            here, own = min(group, np.uint32(share - low)), thread
+            while own < here:
                 item, age, before = np.uint32(item_0 + np.uint32(low + own) * blocks), zero, zero
                 while item >= list_ends[age]:
                     before = list_ends[age]
                     age = np.uint32(age + one)
                 source = source_of(burst, age, np.uint32(item - before), latest, exchange, recall)
-                firsts[own], ends[own] = part_of(source, age, rows, recall)
+                first, length = part_of(source, age, rows, recall)
+                firsts[own] = first
+                ends[own], tails[own] = places_of(first, length)
                 if of_sources:
                     amounts[own] = number(rows.contributions[source])
                 if clamps and age == zero and rows.clamped_sources[source] != 0:
@@ -89,22 +100,22 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
                 own = np.uint32(own + block)
             cuda.syncthreads()
             if equal_length == zero:
-                scan(ends, parts, totals)
+                scan(ends, here, totals)
             own = thread
-            while own < parts:
+            while own < here:
                 before = np.uint32(own * equal_length)
                 if own > zero and equal_length == zero:
                     before = ends[np.uint32(own - one)]
-                firsts[own] = offset(firsts[own] - offset(before))
+                firsts[own] = offset(firsts[own] - wide * offset(before))
                 own = np.uint32(own + block)
-            total = np.uint32(parts * equal_length)
+            total = np.uint32(here * equal_length)
             if equal_length == zero:
-                total = ends[np.uint32(parts - one)]
+                total = ends[np.uint32(here - one)]
             cuda.syncthreads()
             if total > zero:
                 targets, contributions = rows.targets, rows.contributions
-                sort_parts(total, parts, firsts, ends, amounts, counts, bins, targets, contributions, fcl, queue)
-            low = np.uint32(low + parts)
+                sort_parts(total, here, parts, counts, bins, targets, contributions, fcl, queue)
+            low = np.uint32(low + here)
             cuda.syncthreads()
 
     return cuda.jit(device=True)(sort_lists)  # type: ignore[no-any-return]
@@ -118,7 +129,8 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
     its own part, which it has just written, after the barrier.
     """
     sort_parts, (bucket_mask, _) = make_sort_parts(variant, queues, threads, whole=True), bucket_masks(variant)
-    own_part, offset, number = make_own_part(variant), variant.offset, variant.accumulator
+    own_part, places_of = make_own_part(variant), make_places_of(variant, queues, whole=True)
+    offset, number = variant.offset, variant.accumulator
     zero, one, two, lanes = np.uint32(0), np.uint32(1), np.uint32(2), np.uint32(WARP - 1)
 
     def piece_of(burst: np.uint32, count: np.uint32, queue: Queues) -> Any:
@@ -135,18 +147,21 @@ def _make_sort_buckets(variant: Variant, queues: OwnerQueues, threads: int) -> C
     ) -> None:
         first = cuda.shared.array(1, offset)
         end = cuda.shared.array(1, np.uint32)
+        tail = cuda.shared.array(1, np.uint8)
         amount = cuda.shared.array(1, number)
+        part = Parts(first, end, tail, amount)
         targets, contributions, piece = queue.bucket_targets, queue.bucket_contributions, zero
         while piece < two:
             begin, total = own_part(queue)
             total = min(total, kept)
             if piece == one:
                 begin, total = piece_of(burst, count, queue)
+            places, others = places_of(begin, total)
             if cuda.threadIdx.x == 0:
-                first[0], end[0], amount[0] = offset(begin), total, number(0)
+                first[0], end[0], tail[0], amount[0] = offset(begin), places, others, number(0)
             cuda.syncthreads()
-            if total > zero:
-                sort_parts(total, one, first, end, amount, counts, bins, targets, contributions, fcl, queue)
+            if places > zero:
+                sort_parts(places, one, part, counts, bins, targets, contributions, fcl, queue)
             cuda.syncthreads()
             piece = np.uint32(piece + one)
 

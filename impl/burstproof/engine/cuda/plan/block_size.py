@@ -17,6 +17,9 @@ CHUNKS_PER_SPAN = 64
 
 WARP = 32
 """Threads of a warp, on every CUDA device."""
+
+ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
+"""Of the kernel that sorts by owner: threads of a block, blocks on a multiprocessor, registers of a thread."""
 _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)

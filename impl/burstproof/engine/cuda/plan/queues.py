@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.block_size import ENQUEUE_THREADS, FusedShape
 from burstproof.engine.cuda.plan.buffers import NetworkSizes, bucket_room, queue_room
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, can_be_recalled, in_columns
 from burstproof.engine.cuda.plan.word import Word
@@ -21,12 +21,12 @@ _MOST_OWNERS = 2048
 """Most owners, if entries have up to 32 bits; half as many with 64."""
 LOCAL_BITS = 16
 """Bits of a queue entry that hold the target within its owner."""
-ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
-"""Of the kernel that sorts by owner: threads of a block, blocks on a multiprocessor, registers of a thread."""
-_BIN_BYTES, _MOST_BIN_ROOM = 188 << 10, 383
-"""Shared memory for the bins of such a block, and most entries of a bin: odd, so bins begin at different banks."""
-_SORTING_BYTES = 38 << 10
-"""Other shared memory of such a block."""
+_BLOCK_BYTES, _BIN_BYTES, _MOST_BIN_ROOM = 226 << 10, 216 << 10, 447
+"""Shared memory of a block that sorts by owner, most of it for bins, and most entries of a bin: odd, so bins begin at
+different banks. The larger bins are, the fewer times they are flushed."""
+_MOST_PARTS, _FEW_PARTS, _FILLED = 2048, 1024, 0.9
+"""Parts of rows (``kernels.windows``) that such a block takes at a time: few if a part takes much shared memory, or if
+those expected in a burst fill at most so much of the room for few. That leaves more for bins."""
 _WIDE_AMOUNT_BITS = 47
 _HALF_BITS = 31
 _OTHER_BYTES = 2048
@@ -78,13 +78,30 @@ def with_queues(
     if owners * max(bits, 32) > _MOST_OWNERS * 32:
         return variant
     part = max(1, sizes.static_entries // ((sources or sizes.neurons) * longest_delay))
-    room = min(8 * _BIN_BYTES // (bits * owners), _MOST_BIN_ROOM) - 1 | 1
     notes = part < _LONG_PART and sizes.longest_row // longest_delay < _LONGEST_NOTED
-    queues = OwnerQueues(owners, span, low_bits, bits, part, room, variant.word, variant.fused, notes_parts=notes)
+    queues = OwnerQueues(owners, span, low_bits, bits, part, 1, variant.word, variant.fused, notes_parts=notes)
+    queues = _with_bins(queues, variant, (sources or sizes.neurons) * longest_delay * sizes.firing_rate)
     if buckets:
-        queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * room))
+        queues = replace(queues, rows_put_off=_rows_put_off(variant, sizes, owners * queues.bin_room))
     word = Word(32) if variant.word.packed else variant.word
     return replace(variant, queues=queues, word=word, recalled=longest_delay, long_rows=0, fused=shape)
+
+
+def _with_bins(queues: OwnerQueues, variant: Variant, parts_expected: float) -> OwnerQueues:
+    """``queues`` with the most parts that a block takes at a time, and bins as large as these leave room for."""
+    few = variant.uniform_rows or variant.offset_bits > 32 or parts_expected < _FILLED * _FEW_PARTS * _OWNERS
+    queues = replace(queues, most_parts=_FEW_PARTS if few else _MOST_PARTS)
+    spare_bytes = ENQUEUE_THREADS * queues.entry_bytes
+    bin_bytes = min(_BIN_BYTES, _BLOCK_BYTES - spare_bytes - _other_bytes(variant, queues))
+    return replace(queues, bin_room=min(bin_bytes // (queues.entry_bytes * queues.owners), _MOST_BIN_ROOM) - 1 | 1)
+
+
+def _other_bytes(variant: Variant, queues: OwnerQueues) -> int:
+    """Most shared memory of a block that sorts by owner, without its bins."""
+    amount_bytes = 8 if variant.uniform_rows and queues.entry_bits > LOCAL_BITS else 0
+    noted_bytes = (16 if queues.notes_parts else 8) << 10
+    part_bytes = variant.offset_bits // 8 + 5 + amount_bytes
+    return queues.most_parts * part_bytes + noted_bytes + 4 * queues.owners + _OTHER_BYTES
 
 
 def _span(neurons: int, chunk: int, neuron_bytes: int) -> int:
@@ -133,7 +150,7 @@ def block_bytes(variant: Variant) -> int:
     if variant.queues is None or variant.fused is None:
         return 0
     owning = variant.queues.shared_bytes + _OTHER_BYTES
-    return max(owning, variant.queues.bin_bytes + _SORTING_BYTES)
+    return max(owning, variant.queues.bin_bytes + _other_bytes(variant, variant.queues))
 
 
 def _pays(variant: Variant, sizes: NetworkSizes, *, buckets: bool) -> bool:

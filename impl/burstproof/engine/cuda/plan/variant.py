@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from burstproof.engine.cuda.plan.block_size import LONG_ROW, FusedShape, fused_shape, least_sum_bits
+from burstproof.engine.cuda.plan.block_size import ENQUEUE_THREADS, LONG_ROW, FusedShape, fused_shape, least_sum_bits
 from burstproof.engine.cuda.plan.columns import NO_RECORD, Record, record_of
 from burstproof.engine.cuda.plan.histories import LONGEST_DEFERRED, MOST_RULES
 from burstproof.engine.cuda.plan.word import Word, largest_sum, marked_word
@@ -63,6 +63,8 @@ class OwnerQueues:
     notes_parts : bool
         Before a block loads entries, it notes in shared memory which row each belongs to: that pays if rows are short.
         Otherwise it notes the row of every 2^n-th entry, and each thread goes on from there.
+    most_parts : int
+        Most rows whose entries a block takes at a time; with delays, parts of rows.
     """
 
     owners: int
@@ -75,6 +77,7 @@ class OwnerQueues:
     shape: FusedShape
     rows_put_off: int = 0
     notes_parts: bool = False
+    most_parts: int = 1024
 
     @property
     def entry_bytes(self) -> int:
@@ -83,8 +86,8 @@ class OwnerQueues:
 
     @property
     def bin_bytes(self) -> int:
-        """Bytes of shared memory for the bins of a block."""
-        return self.owners * self.bin_room * self.entry_bytes
+        """Bytes of shared memory for the bins of a block, and an entry for each of its threads behind them."""
+        return (self.owners * self.bin_room + ENQUEUE_THREADS) * self.entry_bytes
 
     @property
     def shared_bytes(self) -> int:
