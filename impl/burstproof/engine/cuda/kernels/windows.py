@@ -259,10 +259,10 @@ def make_load_window(variant: Variant, queues: OwnerQueues, threads: int, whole:
             part = find(place, base, shift, parts.ends, noted)
             entry = offset(parts.firsts[part] + wide * offset(place))
             if trimmed:
-                mask = own_entries(place, part, entry, parts)
+                mask, entry = own_entries(place, part, entry, parts), offset(entry & ~low_bits)
             if own <= last:
                 loaded = np.uint32(loaded | np.uint32(mask << np.uint32(i * width)))
-            at[i] = offset(entry & ~low_bits)
+            at[i] = entry
             if of_sources:
                 for k in range(width):
                     values[i * width + k] = parts.amounts[part]
