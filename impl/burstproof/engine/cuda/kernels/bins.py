@@ -33,11 +33,8 @@ def make_put(variant: Variant, queues: OwnerQueues, threads: int, per_thread: in
     over. A thread reserves all its places before it uses the first. There are no branches: an entry that is not pending
     adds 0 to its owner's count, and what has no place in a bin is stored behind all bins, where each thread has one.
     """
-    span, room, bins_end = (
-        np.uint32(queues.span),
-        np.uint32(queues.bin_room),
-        np.uint32(queues.owners * queues.bin_room),
-    )
+    span, room = np.uint32(queues.span), np.uint32(queues.bin_room)
+    bins_end = np.uint32(queues.owners * queues.bin_room)
     mean, one, zero = threads * per_thread / queues.owners, np.uint32(1), np.uint32(0)
     slack = _SLACK if queues.bin_room > _LARGE_BIN else _LITTLE_SLACK
     brim = np.uint32(max(unit_of(queues), int(queues.bin_room - mean - slack * mean**0.5)))

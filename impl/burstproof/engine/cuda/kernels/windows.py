@@ -22,13 +22,11 @@ from burstproof.engine.cuda.kernels.rows import make_bounds
 from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant, in_columns
 
-_PER_THREAD = {16: 8, 32: 6, 64: 4}
-"""Entries that a thread loads per window, by bits of a queue entry; one less where a row has a part for each delay.
-
-More would keep more loads in flight, but take more registers, of which a thread may have 64.
-"""
 _WIDEST = 4
-"""Most entries of a vector: 16 bytes of targets. Then a thread loads one vector per window, which was fastest."""
+"""Most entries of a vector: 16 bytes of targets. A thread loads one such vector per window: two were slower."""
+_PER_THREAD = {16: 8, 32: 6, 64: 4}
+"""Entries that a thread loads per window in narrower vectors, by bits of a queue entry; one less where a row has a part
+for each delay. More would keep more loads in flight, but take more registers, of which a thread may have 64."""
 _FILLED = 0.96
 _STRETCHES = 4
 """Stretches of places whose part a thread searches for, once for all windows of a block's parts."""

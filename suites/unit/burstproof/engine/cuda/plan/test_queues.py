@@ -139,6 +139,16 @@ def test_rows_are_put_off_where_entries_differ() -> None:
     assert equal.rows_put_off == 0
 
 
+def test_bins_are_larger_where_few_rows_are_expected() -> None:
+    made = packed(20 * _MILLION, **{**VARIED, "delay_bursts": 1})
+    few, many = (sized(made.variant, replace(made.sizes, firing_rate=rate)) for rate in (0.001, 0.1))
+    assert few.queues is not None
+    assert many.queues is not None
+    assert few.queues.most_parts < many.queues.most_parts
+    assert few.queues.bin_room > many.queues.bin_room
+    assert max(block_bytes(few), block_bytes(many)) <= _SHARED_BYTES
+
+
 def test_buckets_are_the_first_thing_to_go_without() -> None:
     network = packed(5 * _MILLION, **VARIED)
     needed = MemoryPlan.of(network).total_bytes
