@@ -55,6 +55,7 @@ ONLY_ON_GPU = {
     "packet.make_take.by_warp": _WARP,
     "places.make_add.add": "an addition at an unsigned place; in the simulator numba's own",
     "places.make_read_once.read_once": "a load with a cache hint; in the simulator a plain one",
+    "places.make_read_several.read_several": "one load of several elements; in the simulator one after another",
     "bins.make_flush_bins.by_warp": _WARP,
     "warp.make_scan.by_block": _WARP,
     "relay._on_device.add": _LINK,

@@ -142,8 +142,8 @@ def check_queues_per_owner() -> list[str]:
             problems += [f"a palette: {problem}" for problem in _differs(_small("fractions, delays to 7", 3))]
         nine = SyntheticSpec(60, 9, seed=3, threshold=4.0, weights=2.0, postsynaptic_potential=1.5, initial_firing=0.3)
         plan = {1: Stimulus(forced=np.arange(0, nine.neurons, 3, dtype=np.uint32))}
-        for entries in (9, 10, 12):  # of a row, loaded one, two and four at a time
-            spec = replace(nine, synapses_per_neuron=entries)
+        for entries, inhibitory in ((9, 0.0), (10, 0.3), (12, 0.0)):  # of a row, loaded one, two and four at a time
+            spec = replace(nine, synapses_per_neuron=entries, inhibitory_fraction=inhibitory)
             reference, engine = ReferenceEngine.create(synthesize(spec)), CudaEngine.from_spec(spec)
             differ = recordings_differ(reference.run(_BURSTS, plan), engine.run(_BURSTS, plan))
             problems += [f"rows of {entries}: {problem}" for problem in differ]
