@@ -23,13 +23,14 @@ def make_read_once() -> Callable[..., Any]:
     """
     if SIMULATED:
         return cuda.jit(device=True)(_read)  # type: ignore[no-any-return]
+    from llvmlite import ir  # type: ignore[import-untyped]
     from numba.core import types
 
     def read_once(typing: Any, column: Any, place: Any) -> Any:
         _check(types, column, place)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return _load(context, builder, column, arguments, 1)[0]
+            return _load(ir, context, builder, column, arguments, 1)[0]
 
         return column.dtype(column, types.uint64), emit
 
@@ -45,6 +46,7 @@ def make_read_several(count: int) -> Callable[..., Any]:
     """
     if SIMULATED:
         return cuda.jit(device=True)(_READ_SEVERAL[count])  # type: ignore[no-any-return]
+    from llvmlite import ir
     from numba.core import types
 
     def read_several(typing: Any, column: Any, place: Any) -> Any:
@@ -52,7 +54,7 @@ def make_read_several(count: int) -> Callable[..., Any]:
         result = types.UniTuple(column.dtype, count)  # type: ignore[attr-defined]
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return context.make_tuple(builder, result, _load(context, builder, column, arguments, count))
+            return context.make_tuple(builder, result, _load(ir, context, builder, column, arguments, count))
 
         return result(column, types.uint64), emit
 
@@ -86,10 +88,8 @@ def _check(types: Any, array: Any, *numbers: Any) -> None:
         raise TypeError(f"not a plain array and integers: {array}, {', '.join(map(str, numbers))}")
 
 
-def _load(context: Any, builder: Any, column: Any, arguments: Any, count: int) -> list[Any]:
+def _load(ir: Any, context: Any, builder: Any, column: Any, arguments: Any, count: int) -> list[Any]:
     """Emit streaming loads, of at most 16 bytes each, of ``count`` elements of ``column``."""
-    from llvmlite import ir  # type: ignore[import-untyped]
-
     bits = column.dtype.bitwidth
     in_register, letter = (16, "h") if bits == 16 else (64, "l") if bits == 64 else (32, "r")
     data, register = context.make_array(column)(context, builder, arguments[0]).data, ir.IntType(in_register)
