@@ -83,8 +83,8 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
         if groups > zero:
             group = np.uint32((share + groups - one) // groups)
         while low < share:
-            here, own = min(group, np.uint32(share - low)), thread
-            while own < here:
+            parts_here, own = min(group, np.uint32(share - low)), thread
+            while own < parts_here:
                 item, age, before = np.uint32(item_0 + np.uint32(low + own) * blocks), zero, zero
                 while item >= list_ends[age]:
                     before = list_ends[age]
@@ -100,22 +100,22 @@ def _make_sort_lists(shard: ShardVariant, queues: OwnerQueues, threads: int) -> 
                 own = np.uint32(own + block)
             cuda.syncthreads()
             if equal_length == zero:
-                scan(ends, here, totals)
+                scan(ends, parts_here, totals)
             own = thread
-            while own < here:
+            while own < parts_here:
                 before = np.uint32(own * equal_length)
                 if own > zero and equal_length == zero:
                     before = ends[np.uint32(own - one)]
                 firsts[own] = offset(firsts[own] - wide * offset(before))
                 own = np.uint32(own + block)
-            total = np.uint32(here * equal_length)
+            total = np.uint32(parts_here * equal_length)
             if equal_length == zero:
-                total = ends[np.uint32(here - one)]
+                total = ends[np.uint32(parts_here - one)]
             cuda.syncthreads()
             if total > zero:
                 targets, contributions = rows.targets, rows.contributions
-                sort_parts(total, here, parts, counts, bins, targets, contributions, fcl, queue)
-            low = np.uint32(low + here)
+                sort_parts(total, parts_here, parts, counts, bins, targets, contributions, fcl, queue)
+            low = np.uint32(low + parts_here)
             cuda.syncthreads()
 
     return cuda.jit(device=True)(sort_lists)  # type: ignore[no-any-return]
