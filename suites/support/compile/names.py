@@ -7,3 +7,4 @@ VARIANTS += ("entries in words", "entries in words with a palette, calendar", "f
 VARIANTS += ("entries in words with a palette, calendar in tiles", "features, several kernels", "queues per owner")
 VARIANTS += ("queues per owner, places, buckets", "queues per owner, integers", "queues per owner, records")
 ALL_VARIANTS = (*VARIANTS, "delays in a calendar", "delays on the sender's side", "queues per owner, targets alone")
+ALL_VARIANTS += ("queues per owner, sleepers",)

@@ -15,7 +15,9 @@ from burstproof.engine.cuda.plan import queues as plan_of_queues
 from burstproof.engine.cuda.plan.block_size import FusedShape
 from burstproof.engine.cuda.plan.budget import RESERVE_BYTES, MemoryPlan
 from burstproof.engine.cuda.plan.packed import pack_network
+from burstproof.engine.cuda.plan.shard_variant import whole
 from burstproof.engine.cuda.plan.sizing import BUCKETS
+from burstproof.engine.cuda.plan.variant import Variant
 from burstproof.engine.options import CudaOptions, EngineOptions
 from burstproof.engine.reference import ReferenceEngine
 from burstproof.engine.state import Stimulus
@@ -278,6 +280,32 @@ def check_owners_of_neurons_that_sleep() -> list[str]:
         with queues_of(room=1 << 12, per_thread=per_thread):
             problems += sleepers_differ(lambda variant: variant.sleeps and variant.queues is not None, neurons=230)
     return problems
+
+
+def check_owners_of_sleepers_apart() -> list[str]:
+    """Neurons four at a time: few of them may fire, or any; in bursts with stimulus and without."""
+    problems, neurons = list[str](), 768
+    with queues_of(room=1 << 12, per_thread=4):
+        with mock.patch(f"{_PLAN}.sizing._FEW_AWAKE", np.inf):
+            problems += sleepers_differ(_sleepers_are_apart, neurons)
+        plain = SyntheticSpec(neurons, 9, seed=3, threshold=4.0, weights=(1, 9), excitability=0.04)
+        drawn = replace(
+            plain, leak=(0.05, 0.5), refractory_period=(0, 2), consecutive_fire_limit=(1, 3), accumulates=0.7
+        )
+        plan = dict.fromkeys(range(1, 5), Stimulus(forced=np.arange(0, neurons, 3, dtype=np.uint32)))
+        for spec in (
+            plain,
+            replace(plain, leak=0.5, inhibitory_fraction=0.3),
+            replace(drawn, postsynaptic_potential=0.3),
+        ):
+            network, options = synthesize(spec), EngineOptions()
+            problems += ["too many may fire"] * (not _sleepers_are_apart(pack_network(network, options).variant))
+            problems += runs_differ(network, options, 5, plan, quiet=8)
+    return problems
+
+
+def _sleepers_are_apart(variant: Variant) -> bool:
+    return whole(variant).sleepers
 
 
 def check_owners_of_several_chunks() -> list[str]:

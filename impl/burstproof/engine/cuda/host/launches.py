@@ -10,9 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
 from burstproof.device.protocol import DeviceBuffer, DeviceRuntime, DeviceStream
 from burstproof.engine.cuda.fields import Field, bind, fields_of, made
 from burstproof.engine.cuda.host.compiling import compiled_once
@@ -21,6 +18,7 @@ from burstproof.engine.cuda.plan.buffers import (
     bucket_room,
     calendar_room,
     calendar_shift,
+    largest_excitability,
     queue_room,
     ring_slots,
     slot_stride,
@@ -30,7 +28,6 @@ from burstproof.engine.cuda.plan.packed import Packed
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.streaming import pieces_of
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
-from burstproof.engine.rules import CERTAIN
 
 if TYPE_CHECKING:
     from burstproof.engine.cuda.kernels.spec import KernelSpec
@@ -102,12 +99,6 @@ def numbers_of(packed: Packed) -> dict[str, Any]:
         "rule_count": sizes.features.rules,
         "pair_count": sizes.features.pairs,
     }
-
-
-def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
-    """The largest of ``excitabilities``, float32 (N,), or infinity if some neuron needs no draw."""
-    largest = excitabilities.max(initial=np.float32(0))
-    return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 class Values:

@@ -26,7 +26,7 @@ class Loaded(NamedTuple):
 
     ``other`` are the words of the second slot, if they are loaded before the slot is known (``ShardVariant.eager``).
     ``mark`` and ``traits`` are loaded only with ``ShardVariant.marks_ahead``, ``decay`` only with ``leaks_ahead``, the
-    words of ``record`` only with ``eager``.
+    words of ``record`` only with ``eager``. With ``sleepers`` these are the columns of an owner's next four neurons.
     """
 
     word: Added

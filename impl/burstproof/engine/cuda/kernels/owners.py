@@ -43,9 +43,10 @@ from burstproof.engine.cuda.kernels.neuron_values import make_record
 from burstproof.engine.cuda.kernels.owned_lists import make_add_up_owned, make_keep_owned, make_listing_of
 from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queue_entries import make_unpack_entry
+from burstproof.engine.cuda.kernels.sleepers import Columns, make_consume_sleepers, make_fetch_group
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
 from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_tally
-from burstproof.engine.cuda.plan.block_size import WARP
+from burstproof.engine.cuda.plan.block_size import GROUP, WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
 
@@ -189,7 +190,9 @@ def _make_add_entries(variant: Variant, queues: OwnerQueues, threads: int, all_t
     return cuda.jit(device=True)(add_entries)  # type: ignore[no-any-return]
 
 
-def make_consume_owned(shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool) -> Callable[..., Any]:
+def make_consume_owned(
+    shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool = False
+) -> Callable[..., Any]:
     """``consume_owned(begin, side, moment, sums, ends, found, ...)``: an owner's neurons, from ``begin`` on.
 
     Firings are appended to ``chunks``, from each chunk's first neuron on. ``ends`` has an element for each ``side`` (0
@@ -327,6 +330,40 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     return cuda.jit(device=True)(consume_recorded)  # type: ignore[no-any-return]
 
 
+def _make_usual(shard: ShardVariant, queues: OwnerQueues, threads: int) -> Callable[..., Any]:
+    """The version of ``make_consume_owned`` for bursts without stimulus, and owners with neurons behind theirs."""
+    if shard.sleepers:
+        return make_consume_sleepers(shard, queues, threads)
+    if shard.records_ahead:
+        return make_consume_recorded(shard, queues, threads)
+    return make_consume_owned(shard, queues, threads, usual=True)
+
+
+def _make_fetch(shard: ShardVariant, threads: int, at_first: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``fetch_ahead(begin, usual, neurons, network, loaded)`` and ``fetch_late``, before and after sums are added up.
+
+    One of them loads each thread's first group if owners have sleepers and the burst is ``usual``, else its
+    ``at_first`` first neurons. Registers would not do for both ahead.
+    """
+    fetch, fetch_group, group, block = make_fetch_neuron(shard), make_fetch_group(shard), np.uint64(GROUP), threads
+
+    def fetch_first(begin: np.uint32, usual: bool, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        for p in range(at_first):
+            neuron = np.uint32(begin + np.uint32(p * block) + np.uint32(cuda.threadIdx.x))
+            fetch(neuron, p, neurons, network, loaded)
+
+    def fetch_usual(begin: np.uint32, usual: bool, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        if usual:
+            fetch_group(np.uint64(np.uint64(begin) + np.uint64(cuda.threadIdx.x) * group), neurons, loaded.record)
+
+    def fetch_nothing(begin: np.uint32, usual: bool, neurons: Neurons, network: Network, loaded: Loaded) -> None:
+        """All was loaded ahead."""
+
+    made = (fetch_usual, fetch_first) if shard.sleepers else (fetch_first, fetch_nothing)
+    fetch_ahead, fetch_late = (cuda.jit(device=True)(one) for one in made)
+    return fetch_ahead, fetch_late
+
+
 def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     """``burst(...)``: one burst as in ``kernels.burst``, but without the sending of rows; a block takes an owner.
 
@@ -338,14 +375,12 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
     threads, chunk = WARP if SIMULATED else shard.threads, shard.chunk
     per_thread, per_owner = chunk // threads, queues.span // chunk
     at_first = max(per_thread, 2) if shard.records_ahead else per_thread
-    reach = np.uint32(queues.span + at_first * threads)
+    reach, group_words = np.uint32(queues.span + max(GROUP, at_first) * threads), Columns(shard).words
     start_count, end_count, kept = per_owner + 1, 2 * per_owner, at_first + per_thread
     clear_sums, open_queue = make_clear_sums(variant, queues, threads), make_open_queue(variant, queues, threads)
     sum_queue = make_sum_queue(variant, queues, threads)
-    fetch, consume_owned = make_fetch_neuron(shard), make_consume_owned(shard, queues, threads, usual=False)
-    consume_usual = make_consume_owned(shard, queues, threads, usual=True)
-    if shard.records_ahead:
-        consume_usual = make_consume_recorded(shard, queues, threads)
+    fetch_ahead, fetch_late = _make_fetch(shard, threads, at_first)
+    consume_owned, consume_usual = make_consume_owned(shard, queues, threads), _make_usual(shard, queues, threads)
     keep_owned, add_up_owned = make_keep_owned(shard, queues, threads), make_add_up_owned(shard, queues, threads)
     exchanges, keep_route, listing_of = shard.exchanges, make_link().keep, make_listing_of(shard)
     steer, enter, halt = make_steer(shard), make_enter(), make_halt()
@@ -382,7 +417,8 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         rate, leak = cuda.local.array(kept, np.float32), cuda.local.array(kept, np.float32)
         traits = Traits(cuda.local.array(kept, np.uint32), rate, leak)
         marks, decays = cuda.local.array(kept, np.uint32), cuda.local.array(kept, np.float32)
-        loaded = Loaded(words, words, v, rc, cc, marks, decays, traits, marks)
+        group = cuda.local.array(group_words, np.uint32)
+        loaded = Loaded(words, words, v, rc, cc, marks, decays, traits, group)
         thread = np.uint32(cuda.threadIdx.x)
         let_next_start()
         clear_sums(sums)
@@ -400,8 +436,9 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         owner, last, side = np.uint32(cuda.blockIdx.x), owners, zero
         while owner < owners:
             begin = np.uint32(owner * span)
-            for p in range(at_first):
-                fetch(np.uint32(begin + np.uint32(p) * block + thread), p, neurons, network, loaded)
+            beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
+            usual = turn.stimulated == zero and beyond <= np.uint64(network.neurons)
+            fetch_ahead(begin, usual, neurons, network, loaded)
             part = thread
             while part < parts:
                 ends[np.uint32(side * parts + part)] = np.int32(begin + part * size)
@@ -412,11 +449,11 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
             if last < owners:
                 keep_owned(last, list_place[0], starts, listing, exchange, identity, chunks, recall, log)
             sum_queue(owner, length, sums, queue)
-            beyond = np.uint64(np.uint64(begin) + np.uint64(reach))
-            if turn.stimulated != zero or beyond > np.uint64(network.neurons):
-                consume_owned(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
-            else:
+            if usual:
                 consume_usual(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
+            else:
+                fetch_late(begin, usual, neurons, network, loaded)
+                consume_owned(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
             cuda.syncthreads()
             add_up_owned(
                 owner,

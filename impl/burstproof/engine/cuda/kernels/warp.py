@@ -37,6 +37,19 @@ def make_sync_warp() -> Callable[..., Any]:
 
 
 @cache
+def make_any_lane() -> Callable[..., Any]:
+    """``any_lane(value)``: whether ``value`` is true in any lane of the warp; in the simulator, in this one."""
+
+    def by_thread(value: bool) -> Any:
+        return value
+
+    def by_warp(value: bool) -> Any:
+        return cuda.ballot_sync(ALL, value) != 0
+
+    return cuda.jit(device=True)(by_thread if SIMULATED else by_warp)  # type: ignore[no-any-return]
+
+
+@cache
 def make_block_tally() -> Callable[..., Any]:
     """``block_tally(seen, lane, tallies, place)``: add the int32 ``seen`` of all threads to ``tallies[place]``.
 

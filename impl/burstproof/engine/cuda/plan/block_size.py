@@ -18,6 +18,9 @@ CHUNKS_PER_SPAN = 64
 WARP = 32
 """Threads of a warp, on every CUDA device."""
 
+GROUP = 4
+"""Neurons with consecutive indices of which a thread loads a column by one instruction (``kernels.groups``)."""
+
 ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
 """Of the kernel that sorts by owner: threads of a block, blocks on a multiprocessor, registers of a thread."""
 _LARGEST_BLOCK = 1024

@@ -18,7 +18,7 @@ from burstproof.engine.cuda.plan.entries import needs_palette, palette_of, targe
 from burstproof.engine.cuda.plan.features import DRIVE_ROWS, HOMEOSTAT_NUMBERS, NO_FEATURES, FeatureSizes
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant, lists_kept
 from burstproof.engine.layout import Layout
-from burstproof.engine.rules import Features
+from burstproof.engine.rules import CERTAIN, Features
 
 SETS = 2
 """Sets of batch buffers: while one batch runs, the other set is uploaded or downloaded."""
@@ -91,6 +91,8 @@ class NetworkSizes:
         Distinct contributions in the palette; 0 if none is needed, or they are too many.
     distinct_delays : int
         Number of different delays.
+    largest_excitability : float
+        Of any neuron; infinite if some neuron needs no draw.
     firing_rate : float
         Share of the neurons that is expected to fire in a burst.
     """
@@ -111,6 +113,7 @@ class NetworkSizes:
     common_contribution: int = 0
     palette: int = 0
     distinct_delays: int = 1
+    largest_excitability: float = np.inf
     firing_rate: float = USUAL_RATE
     features: FeatureSizes = NO_FEATURES
 
@@ -139,6 +142,7 @@ def network_sizes(
         largest_contribution=largest_contribution(layout),
         common_contribution=common_contribution(layout),
         distinct_delays=distinct_delays(layout),
+        largest_excitability=float(largest_excitability(layout.neurons.excitabilities)),
         pieces=int((-(-long_rows // PIECE)).sum()),
         in_degree=layout.in_degree,
         sum_bits=largest_sum.bit_length(),
@@ -149,6 +153,12 @@ def largest_contribution(layout: Layout) -> int:
     """The largest magnitude of a static contribution, in units of 2^-k."""
     contributions = layout.static.contributions
     return max(int(contributions.max(initial=0)), -int(contributions.min(initial=0)))
+
+
+def largest_excitability(excitabilities: npt.NDArray[np.float32]) -> np.float32:
+    """The largest of ``excitabilities``, float32 (N,), or infinity if some neuron needs no draw."""
+    largest = excitabilities.max(initial=np.float32(0))
+    return np.float32(largest if largest < CERTAIN else np.inf)
 
 
 def distinct_delays(layout: Layout) -> int:

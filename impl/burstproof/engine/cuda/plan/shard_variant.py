@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from burstproof.engine.cuda.plan.block_size import WARP
+from burstproof.engine.cuda.plan.block_size import GROUP, WARP
 from burstproof.engine.cuda.plan.columns import Record
 from burstproof.engine.cuda.plan.variant import OwnerQueues, Variant
 from burstproof.engine.features.key import ExtrasKey
+from burstproof.engine.precision import Precision
 
 _BLOCK = 256
 _MIDDLE, _LARGE = 200_000, 1_500_000
@@ -112,9 +113,21 @@ class ShardVariant:
 
     @property
     def records_ahead(self) -> bool:
-        """Whether owners load records one neuron ahead, if the burst needs them: most candidates sleep."""
-        plain = self.queues is not None and not self.extras
-        return plain and self.marks_ahead and self.variant.sleeps and self.record.tells_sleepers
+        """Whether owners load records one neuron ahead, if the burst needs them: candidates may sleep."""
+        return self._plain_owners and self.variant.sleeps and self.record.tells_sleepers and not self.sleepers
+
+    @property
+    def sleepers(self) -> bool:
+        """Whether owners step candidates that sleep apart from the few others (``kernels.sleepers``).
+
+        A warp has whole groups then, all of one chunk.
+        """
+        single, whole = self.variant.features.storage.precision is Precision.FP32, self.chunk % (GROUP * WARP) == 0
+        return self._plain_owners and self.variant.few_awake and single and whole and not self.variant.count_ahead
+
+    @property
+    def _plain_owners(self) -> bool:
+        return self.queues is not None and not self.extras and self.marks_ahead
 
     @property
     def registers(self) -> int | None:

@@ -30,6 +30,8 @@ CALENDAR, ROOMY_CALENDAR, QUEUES, BUCKETS = "calendar", "roomy calendar", "queue
 """What a variant may be sized ``without``, if the device has no room for it."""
 _FEW_NEURONS = 200_000
 """Up to here a burst waits for loads, not for sectors: all parameters are loaded at once, before a draw decides."""
+_FEW_AWAKE = 0.05
+"""Largest excitability at which neurons that may fire are few among four neurons of each thread of a warp."""
 
 
 def sized(
@@ -72,6 +74,7 @@ def _with_columns(variant: Variant, sizes: NetworkSizes) -> Variant:
         uniform=sizes.uniform,
         narrow=sizes.narrow - sizes.uniform,
         may_sleep=variant.features.excitabilities and bool(skippable) and not few_neurons,
+        few_awake=variant.features.excitabilities and sizes.largest_excitability <= _FEW_AWAKE,
         together=shape is not None and few_neurons,
         fused=None if shape is None else shape.for_columns(len(PARAMETERS) - len(sizes.uniform)),
     )

@@ -168,6 +168,8 @@ class Variant:
     may_sleep : bool
         The excitability draw comes before the parameters are read: candidates that it keeps silent need none. This pays
         if the columns exceed the cache.
+    few_awake : bool
+        The excitability draw keeps most candidates silent, whatever their parameters.
     together : bool
         Parameters lie in records although no candidate sleeps: a small burst waits for loads, and a column costs one.
     uniform : frozenset of str
@@ -214,6 +216,7 @@ class Variant:
     target_bits: int = 0
     palette: bool = False
     may_sleep: bool = False
+    few_awake: bool = False
     together: bool = False
     uniform: frozenset[str] = frozenset()
     narrow: frozenset[str] = frozenset()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from burstproof.engine.cuda import fields
-from burstproof.engine.cuda.host.launches import largest_excitability
 from burstproof.engine.cuda.kernels.closed_loop import can_persist
 from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.buffers import largest_excitability
 from suites.support.compile.launched import Numbers, kernels_of, taken, written
 from suites.support.compile.variants import chosen_shards, chosen_variants, sized_variants
 
