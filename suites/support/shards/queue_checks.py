@@ -40,11 +40,11 @@ def queues_pay() -> AbstractContextManager[object]:
         return patches.pop_all()
 
 
-def owners_of_a_warp() -> AbstractContextManager[object]:
-    """Owners have so few neurons that blocks take one after another."""
+def owners_of_a_warp(per_thread: int = 1) -> AbstractContextManager[object]:
+    """Owners have so few neurons, ``per_thread`` in a thread's chunk, that blocks take one after another."""
     with ExitStack() as patches:
         for name in ("_SHAPE", "_RECORDED_SHAPE"):
-            patches.enter_context(mock.patch(f"{_PLAN}.queues.{name}", FusedShape(32, 1)))
+            patches.enter_context(mock.patch(f"{_PLAN}.queues.{name}", FusedShape(32, per_thread)))
         return patches.pop_all()
 
 
@@ -88,6 +88,16 @@ def check_owners_of_neurons_that_sleep_over_shards() -> list[str]:
     course = Course(cut_mix("integers", bursts=10))
     with mock.patch(f"{_PLAN}.sizing._FEW_NEURONS", 0):
         return _differs(course, 2, "round_robin", has=lambda shard: shard.records_ahead)
+
+
+def check_owners_of_sleepers_apart_over_shards() -> list[str]:
+    """Neurons four at a time, whose draws depend on their ids in the network."""
+    mix = cut_mix("integers", neurons=1000, synapses=5000, bursts=10)
+    mixed = mixed_network(mix)
+    draws = np.resize(np.array([0.6, 0.3, 0.0], np.float32), mix.neurons)
+    course = Course(mix, network=mixed.replace(neurons=replace(mixed.neurons, excitabilities=draws)))
+    with owners_of_a_warp(per_thread=4), mock.patch(f"{_PLAN}.sizing._FEW_AWAKE", np.inf):
+        return _differs(course, 2, "round_robin", has=lambda shard: shard.sleepers)
 
 
 def check_many_owners_over_shards() -> list[str]:
