@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Fcl, Floats, Identity, Ids, Network, Neurons
+from burstproof.engine.cuda.args import Chunks, Fcl, Floats, Identity, Ids, Network, Neurons
 from burstproof.engine.cuda.kernels.cells import make_clear, make_is_candidate, make_sum_of
 from burstproof.engine.cuda.kernels.features import (
     Traits,
@@ -56,6 +56,26 @@ class Moment(NamedTuple):
     batch: bool
     stimulated: np.uint32
     classes: Any
+
+
+class OwnerTask(NamedTuple):
+    """What a block needs to step the neurons of its owners (``kernels.owners``).
+
+    ``sums`` are the owner's, in shared memory. Firings are appended to ``chunks``, from each chunk's first neuron on.
+    ``ends`` has an element for each side (0 or 1: owners alternate) and chunk of an owner: first the chunk's first
+    neuron, in the end where its firings end. ``found`` counts the candidates of each side.
+    """
+
+    sums: Any
+    ends: Counters
+    found: Counters
+    moment: Moment
+    loaded: Loaded
+    fcl: Fcl
+    neurons: Neurons
+    chunks: Chunks
+    network: Network
+    identity: Identity
 
 
 def make_consume(shard: ShardVariant, *, stimulable: bool = True, records_ahead: bool = False) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ from burstproof.engine.cuda.args import (
 from burstproof.engine.cuda.exchange.words import MOST_SHARDS
 from burstproof.engine.cuda.kernels.cells import make_is_candidate
 from burstproof.engine.cuda.kernels.classes import make_classes
-from burstproof.engine.cuda.kernels.consume import Moment, make_consume
+from burstproof.engine.cuda.kernels.consume import Moment, OwnerTask, make_consume
 from burstproof.engine.cuda.kernels.control import BURST
 from burstproof.engine.cuda.kernels.features import Traits, make_advance_classes
 from burstproof.engine.cuda.kernels.fetch import Loaded, make_fetch_neuron, make_hand_over
@@ -45,7 +45,7 @@ from burstproof.engine.cuda.kernels.places import make_read_once
 from burstproof.engine.cuda.kernels.queue_entries import make_unpack_entry
 from burstproof.engine.cuda.kernels.sleepers import Columns, make_consume_sleepers, make_fetch_group
 from burstproof.engine.cuda.kernels.steer import make_enter, make_halt, make_steer
-from burstproof.engine.cuda.kernels.warp import Counters, make_append, make_block_tally
+from burstproof.engine.cuda.kernels.warp import make_append, make_block_tally
 from burstproof.engine.cuda.plan.block_size import GROUP, WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import SPACING, OwnerQueues, Variant
@@ -193,12 +193,10 @@ def _make_add_entries(variant: Variant, queues: OwnerQueues, threads: int, all_t
 def make_consume_owned(
     shard: ShardVariant, queues: OwnerQueues, threads: int, *, usual: bool = False
 ) -> Callable[..., Any]:
-    """``consume_owned(begin, side, moment, sums, ends, found, ...)``: an owner's neurons, from ``begin`` on.
+    """``consume_owned(begin, side, task)``: an owner's neurons, from ``begin`` on.
 
-    Firings are appended to ``chunks``, from each chunk's first neuron on. ``ends`` has an element for each ``side`` (0
-    or 1) and chunk of the owner: first the chunk's first neuron, in the end where its firings end. ``found[side]``
-    counts candidates. Sums are cleared for the next owner as they are read. There is no barrier: while a warp waits for
-    its loads, others go on.
+    ``side`` is 0 or 1. Sums are cleared for the next owner as they are read. There is no barrier: while a warp waits
+    for its loads, others go on.
 
     Loads are double-buffered: the second half of ``loaded`` has a thread's neurons of this chunk. Those of the next
     chunk are all loaded into the first half before any of this chunk is consumed, since the assembler waits for all
@@ -212,20 +210,9 @@ def make_consume_owned(
     lanes, silent, none, (_, no_record) = np.uint32(WARP - 1), np.float32(0), np.int32(0), make_record(shard.variant)
     block, size, nothing = np.uint64(threads), np.uint64(shard.chunk), shard.variant.word.added(0)
 
-    def consume_owned(
-        begin: np.uint32,
-        side: np.uint32,
-        moment: Moment,
-        sums: Any,
-        ends: Counters,
-        found: Counters,
-        loaded: Loaded,
-        fcl: Fcl,
-        neurons: Neurons,
-        chunks: Chunks,
-        network: Network,
-        identity: Identity,
-    ) -> None:
+    def consume_owned(begin: np.uint32, side: np.uint32, task: OwnerTask) -> None:
+        sums, ends, chunks, moment, loaded, fcl = task.sums, task.ends, task.chunks, task.moment, task.loaded, task.fcl
+        neurons, network, identity = task.neurons, task.network, task.identity
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane = np.uint32(thread & lanes)
         part, local = np.uint32(side * parts), np.uint64(thread)
@@ -249,7 +236,7 @@ def make_consume_owned(
                 candidates = np.int32(candidates + np.int32(is_candidate))
                 append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
             part, local, first = np.uint32(part + np.uint32(1)), np.uint64(local + size), np.uint64(first + size)
-        block_tally(candidates, lane, found, side)
+        block_tally(candidates, lane, task.found, side)
 
     return cuda.jit(device=True)(consume_owned)  # type: ignore[no-any-return]
 
@@ -271,61 +258,39 @@ def make_consume_recorded(shard: ShardVariant, queues: OwnerQueues, threads: int
     size, span = np.uint32(shard.chunk), np.uint32(queues.span)
     powered, nothing, parts = variant.powered, variant.word.added(0), np.uint32(queues.span // shard.chunk)
 
-    def record_ahead(
-        neuron: np.uint64,
-        local: np.uint32,
-        sums: Any,
-        moment: Moment,
-        loaded: Loaded,
-        fcl: Fcl,
-        neurons: Neurons,
-        network: Network,
-        identity: Identity,
-    ) -> Any:
-        word = word_at(sums, np.uint64(min(local, last)))
+    def record_ahead(neuron: np.uint64, local: np.uint32, task: OwnerTask) -> Any:
+        loaded, network = task.loaded, task.network
+        word = word_at(task.sums, np.uint64(min(local, last)))
         loaded.word[1] = word
-        is_candidate = has_arrival(word, neuron, fcl) or (powered and np.int64(neuron) == network.power_neuron)
-        seed = seed_of(neuron, moment.burst, identity)
-        return ready(neuron, seed, is_candidate, loaded.rc[1], loaded.cc[1], neurons.parameters, network)
+        is_candidate = has_arrival(word, neuron, task.fcl) or (powered and np.int64(neuron) == network.power_neuron)
+        seed = seed_of(neuron, task.moment.burst, task.identity)
+        return ready(neuron, seed, is_candidate, loaded.rc[1], loaded.cc[1], task.neurons.parameters, network)
 
     record_ahead = cuda.jit(device=True)(record_ahead)
 
-    def consume_recorded(
-        begin: np.uint32,
-        side: np.uint32,
-        moment: Moment,
-        sums: Any,
-        ends: Counters,
-        found: Counters,
-        loaded: Loaded,
-        fcl: Fcl,
-        neurons: Neurons,
-        chunks: Chunks,
-        network: Network,
-        identity: Identity,
-    ) -> None:
+    def consume_recorded(begin: np.uint32, side: np.uint32, task: OwnerTask) -> None:
+        sums, ends, chunks, moment, loaded, fcl = task.sums, task.ends, task.chunks, task.moment, task.loaded, task.fcl
+        neurons, network, identity = task.neurons, task.network, task.identity
         thread, candidates = np.uint32(cuda.threadIdx.x), none
         lane, local = np.uint32(thread & lanes), thread
         neuron = np.uint64(np.uint64(begin) + np.uint64(local))
         hand_over(1, 2, loaded)
         hand_over(0, 1, loaded)
-        next_record = record_ahead(neuron, local, sums, moment, loaded, fcl, neurons, network, identity)
+        next_record = record_ahead(neuron, local, task)
         while local < span:
             hand_over(1, 0, loaded)
             hand_over(2, 1, loaded)
             loaded.word[0], record = loaded.word[1], next_record
             put(sums, local, nothing)
             beyond = np.uint32(local + block)
-            next_record = record_ahead(
-                np.uint64(neuron + wide_block), beyond, sums, moment, loaded, fcl, neurons, network, identity
-            )
+            next_record = record_ahead(np.uint64(neuron + wide_block), beyond, task)
             fetch(np.uint64(neuron + wide_block + wide_block), 2, neurons, network, loaded)
             joins, potential, is_candidate = consume(neuron, 0, record, moment, loaded, fcl, neurons, network, identity)
             candidates = np.int32(candidates + np.int32(is_candidate))
             part = np.uint32(side * parts + local // size)
             append(joins, lane, ends, part, np.uint32(neuron), potential, chunks.chunk_ids, chunks.chunk_potentials)
             local, neuron = beyond, np.uint64(neuron + wide_block)
-        block_tally(candidates, lane, found, side)
+        block_tally(candidates, lane, task.found, side)
 
     return cuda.jit(device=True)(consume_recorded)  # type: ignore[no-any-return]
 
@@ -433,6 +398,7 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
         listing = listing_of(burst_number, sequence, is_last, sinks, steering, exchange, turn)
         classes = classes_of(burst_number, turn, neurons.extras, ())
         moment = Moment(np.uint64(0), burst_number, False, turn.stimulated, classes)
+        task = OwnerTask(sums, ends, found, moment, loaded, fcl, neurons, chunks, network, identity)
         owner, last, side = np.uint32(cuda.blockIdx.x), owners, zero
         while owner < owners:
             begin = np.uint32(owner * span)
@@ -450,10 +416,10 @@ def make_owners_burst(shard: ShardVariant) -> Callable[..., None]:
                 keep_owned(last, list_place[0], starts, listing, exchange, identity, chunks, recall, log)
             sum_queue(owner, length, sums, queue)
             if usual:
-                consume_usual(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_usual(begin, side, task)
             else:
                 fetch_late(begin, usual, neurons, network, loaded)
-                consume_owned(begin, side, moment, sums, ends, found, loaded, fcl, neurons, chunks, network, identity)
+                consume_owned(begin, side, task)
             cuda.syncthreads()
             add_up_owned(
                 owner,

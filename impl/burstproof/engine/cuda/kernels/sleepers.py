@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import cuda
-from burstproof.engine.cuda.args import Chunks, Fcl, Identity, Network, Neurons
+from burstproof.engine.cuda.args import Network, Neurons
 from burstproof.engine.cuda.kernels.cells import make_sum_of
-from burstproof.engine.cuda.kernels.consume import Moment, make_consume
+from burstproof.engine.cuda.kernels.consume import OwnerTask, make_consume
 from burstproof.engine.cuda.kernels.fetch import Loaded
 from burstproof.engine.cuda.kernels.groups import make_element, make_load_group, make_store_group
 from burstproof.engine.cuda.kernels.identity import make_seed
 from burstproof.engine.cuda.kernels.marks import CANDIDATE_MARK, RESTARTING_MARK
 from burstproof.engine.cuda.kernels.neuron import make_restarts
 from burstproof.engine.cuda.kernels.neuron_values import make_record, make_value
-from burstproof.engine.cuda.kernels.warp import Counters, make_any_lane, make_append, make_block_tally
+from burstproof.engine.cuda.kernels.warp import make_any_lane, make_append, make_block_tally
 from burstproof.engine.cuda.plan.block_size import GROUP, WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import OwnerQueues
@@ -144,18 +144,19 @@ def make_pick(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(pick)  # type: ignore[no-any-return]
 
 
-def make_sleep(shard: ShardVariant) -> Callable[..., Any]:
-    """``sleep(neuron, seed, loaded, neurons, network)`` -> (whether it is awake; else its potential and countdown).
+def make_step_sleeper(shard: ShardVariant) -> Callable[..., Any]:
+    """``step_sleeper(neuron, seed, loaded, ...)`` -> (whether it is awake; if not, its potential and its countdown).
 
     Entry 0 of ``loaded`` is the neuron. One that is no candidate, or counts down, is awake only if it needs its record.
     """
     variant, features = shard.variant, shard.variant.features
-    rules, restarts_of, sum_of = (
-        make_rules(features, cuda.jit(device=True)),
-        make_restarts(variant),
+    rules, restarts_of = make_rules(features, cuda.jit(device=True)), make_restarts(variant)
+    sum_of, draw, candidate, common_leak = (
         make_sum_of(variant),
+        rules.draw,
+        rules.candidate,
+        make_value(variant, "decays"),
     )
-    draw, candidate, common_leak = rules.draw, rules.candidate, make_value(variant, "decays")
     leaks, leak_is_common, mixed = shard.leaks_ahead, features.decays and not shard.leaks_ahead, features.restarts
     ticks, powered = not features.countdown_only_candidates, variant.powered
     counts = np.int32(1 if features.consecutive_fire_limits else UNLIMITED_FIRES)
@@ -163,7 +164,7 @@ def make_sleep(shard: ShardVariant) -> Callable[..., Any]:
     one, zero, never, silent = np.int32(1), np.int32(0), np.float32(np.nan), np.float32(0)
     no_limit, whole = np.float32(NO_LIMIT), np.float32(1)
 
-    def sleep(neuron: np.uint64, seed: np.uint32, loaded: Loaded, neurons: Neurons, network: Network) -> Any:
+    def step_sleeper(neuron: np.uint64, seed: np.uint32, loaded: Loaded, neurons: Neurons, network: Network) -> Any:
         word, v, rc, decay, accumulates = loaded.word[0], loaded.v[0], loaded.rc[0], whole, True
         if leaks:
             decay = loaded.decay[0]
@@ -188,7 +189,7 @@ def make_sleep(shard: ShardVariant) -> Callable[..., Any]:
             rc = np.int32(rc - one)
         return is_awake, v, rc
 
-    return cuda.jit(device=True)(sleep)  # type: ignore[no-any-return]
+    return cuda.jit(device=True)(step_sleeper)  # type: ignore[no-any-return]
 
 
 def make_turn_marks() -> Callable[..., Any]:
@@ -216,12 +217,8 @@ def make_consume_sleepers(shard: ShardVariant, queues: OwnerQueues, threads: int
     """
     variant, columns = shard.variant, Columns(shard)
     consume = make_consume(shard, stimulable=False, records_ahead=variant.record.words > 0)
-    fetch, take_sums, pick, sleep = (
-        make_fetch_group(shard),
-        make_take_sums(shard, queues),
-        make_pick(shard),
-        make_sleep(shard),
-    )
+    fetch, take_sums = make_fetch_group(shard), make_take_sums(shard, queues)
+    pick, step_sleeper = make_pick(shard), make_step_sleeper(shard)
     seed_of, turn_marks, (record_of, _) = make_seed(shard), make_turn_marks(), make_record(variant)
     store, store_marks = make_store_group(4), make_store_group(1)
     any_lane, append, block_tally = make_any_lane(), make_append(), make_block_tally()
@@ -231,20 +228,9 @@ def make_consume_sleepers(shard: ShardVariant, queues: OwnerQueues, threads: int
     parts, nothing = np.uint32(queues.span // shard.chunk), variant.word.added(0)
     none, one, silent, bits, to_index = np.uint32(0), np.uint32(1), np.float32(0), np.uint32(8), np.uint32(3)
 
-    def consume_sleepers(
-        begin: np.uint32,
-        side: np.uint32,
-        moment: Moment,
-        sums: Any,
-        ends: Counters,
-        found: Counters,
-        loaded: Loaded,
-        fcl: Fcl,
-        neurons: Neurons,
-        chunks: Chunks,
-        network: Network,
-        identity: Identity,
-    ) -> None:
+    def consume_sleepers(begin: np.uint32, side: np.uint32, task: OwnerTask) -> None:
+        sums, ends, chunks, moment, loaded, fcl = task.sums, task.ends, task.chunks, task.moment, task.loaded, task.fcl
+        neurons, network, identity = task.neurons, task.network, task.identity
         now, coming, v = cuda.local.array(kept, np.uint32), loaded.record, cuda.local.array(GROUP, np.float32)
         thread, candidates, state = np.uint32(cuda.threadIdx.x), np.int32(0), neurons.state
         lane, local = np.uint32(thread & lanes), np.uint32(thread * group)
@@ -259,7 +245,8 @@ def make_consume_sleepers(shard: ShardVariant, queues: OwnerQueues, threads: int
                 p = np.uint32(place)
                 neuron, bit = np.uint64(first + np.uint64(p)), np.uint32(one << np.uint32(p * bits))
                 pick(p, words, now, loaded)
-                is_awake, after, rc = sleep(neuron, seed_of(neuron, moment.burst, identity), loaded, neurons, network)
+                seed = seed_of(neuron, moment.burst, identity)
+                is_awake, after, rc = step_sleeper(neuron, seed, loaded, neurons, network)
                 v[place] = loaded.v[0]
                 if loaded.word[0] != nothing:
                     arrived = np.uint32(arrived | bit)
@@ -292,6 +279,6 @@ def make_consume_sleepers(shard: ShardVariant, queues: OwnerQueues, threads: int
                 own = np.uint32(first + np.uint64(p))
                 append(joins, lane, ends, part, own, potential, chunks.chunk_ids, chunks.chunk_potentials)
             local, first = np.uint32(local + stride), np.uint64(first + np.uint64(stride))
-        block_tally(candidates, lane, found, side)
+        block_tally(candidates, lane, task.found, side)
 
     return cuda.jit(device=True)(consume_sleepers)  # type: ignore[no-any-return]
