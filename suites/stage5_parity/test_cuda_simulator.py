@@ -32,6 +32,7 @@ ONLY_ON_GPU = {
     "burst.make_first_item.own_item": "a block's own items; the simulator runs one block for all",
     "burst.make_following_item.none": "a block has one item; the simulator runs one block for all",
     "burst.make_following_item.next_of_block": "a block's next item, where there are fewer blocks than chunks",
+    "calendar._make_late_block.every_other_block": "which blocks add late; the simulator's only block takes turns",
     "calls.make_begin_turn.follow": "what blocks but the first do; the simulator runs one",
     "closed_loop.make_following_item.next_of_block": "a block's next item, where there are fewer blocks than chunks",
     "dependent_launch._instruction.typed": "an instruction for overlapping launches; the simulator has none",

@@ -37,7 +37,7 @@ from burstproof.engine.cuda.args import (
     Words,
 )
 from burstproof.engine.cuda.exchange.words import HEADER_WORDS, MOST_SHARDS, packet_words
-from burstproof.engine.cuda.kernels.calendar import make_deliver_due
+from burstproof.engine.cuda.kernels.calendar import make_deliver_halves
 from burstproof.engine.cuda.kernels.chunk import (
     make_add_up,
     make_collect_rows,
@@ -177,7 +177,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
     consume_chunk, send_fired, keep_chunk, log_chunk = _chunk_functions(shard, threads, share)
     copy_addresses, publish, take_row = _exchange_functions(shard, threads, share)
     steer, enter, halt, log_start, add_up, count_chunk, end_exchange = _turn_functions(shard)
-    deliver_due, collect_rows, help_out = make_deliver_due(shard), make_collect_rows(shard, threads), make_help(shard)
+    deliver_early, deliver_late = make_deliver_halves(shard)
+    collect_rows, help_out = make_collect_rows(shard, threads), make_help(shard)
     classes_of, clear_drives, advance_classes = make_classes(shard), make_clear_drives(shard), make_advance_classes()
     has_calendar, in_tiles, several = variant.calendar > 0, shard.strides, SIMULATED or shard.strides
     record_words, list_room, homeostats = max(1, per_thread * shard.record.words), 2 * chunk, shard.extras.homeostats
@@ -236,7 +237,7 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             side = np.uint64(np.uint64(sequence & one) * np.uint64(exchange.words) + header)
         if has_calendar:
             fetch_ahead(np.uint32(item * size), base, fcl, neurons, network, loaded)
-            deliver_due(burst_number, slot, recall, rows, fcl)
+            deliver_early(burst_number, slot, recall, rows, fcl)
         while item < items:
             count, first = np.uint32(0), np.uint32(item * size)
             if item < own_items:
@@ -269,6 +270,8 @@ def make_burst(shard: ShardVariant) -> Callable[..., None]:
             item = np.uint32(following_item(item, items))
             if several:
                 cuda.syncthreads()
+        if has_calendar:
+            deliver_late(burst_number, slot, recall, rows, fcl)
         help_out(burst_number, slot, items, rows, chunks, fcl)
         if cuda.grid(1) == 0:
             enter(steering, turn, burst_number, slot)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from burstproof.device.numba_cuda import cuda
+from burstproof.device.numba_cuda import SIMULATED, cuda
 from burstproof.engine.cuda.args import Amount, Fcl, Ids, Longs, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
@@ -27,8 +27,8 @@ from burstproof.engine.cuda.plan.block_size import WARP
 from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
-_AT_ONCE, _AT_ONCE_BESIDE = 4, 2
-"""Words of a bucket that a thread loads at once; the second number where it also holds loaded values of its neurons."""
+_AT_ONCE = 4
+"""Words of a bucket, or entries of a row, that a thread loads at once."""
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
@@ -65,16 +65,16 @@ def _make_split_word(variant: Variant) -> tuple[Callable[..., Any], Callable[...
     return cuda.jit(device=True)(target_in), cuda.jit(device=True)(amount_in)
 
 
-def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
+def make_deliver_due(variant: Variant, *, beside: bool = False) -> Callable[..., Any]:
     """``deliver_due(burst, slot, recall, rows, fcl)``: add the next burst's bucket to the slot after ``slot``.
 
-    All threads of the grid call it. Buckets are used cyclically. There are twice as many counts as buckets, so that the
-    count of ``burst`` can be cleared. A bucket has at most 2^31 words, so that places in it, and those behind its end,
-    take one register each.
+    All threads of the grid call it once, ``beside`` while they hold loaded values of their neurons. Buckets are used
+    cyclically. There are twice as many counts as buckets, so that the count of ``burst`` can be cleared. A bucket has
+    at most 2^31 words, so that places in it, and those behind its end, take one register each.
     """
-    variant, at_once = shard.variant, _AT_ONCE_BESIDE if shard.words_ahead else _AT_ONCE
     if variant.calendar_tiles:
         return make_deliver_due_tiles(variant)
+    at_once = 1 if beside else _AT_ONCE
     bucket_mask, count_mask = calendar_masks(variant)
     deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
     (target_in, amount_in), zero = _make_split_word(variant), noted(0)
@@ -102,92 +102,187 @@ def make_deliver_due(shard: ShardVariant) -> Callable[..., Any]:
     return cuda.jit(device=True)(deliver_due)  # type: ignore[no-any-return]
 
 
-def _make_reserve(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """``count_row(source, places, recall)`` and ``place_row(source, burst, base, places, firsts, recall)``, by a warp.
+def _make_late_block() -> Callable[..., Any]:
+    """``late_block(burst)`` -> bool: true for every other block; the simulator's only block takes turns."""
+    one = np.uint32(1)
 
-    A row's entries of one delay are adjacent (``delay_starts``), so one addition to ``places`` counts them, and another
-    one reserves their places in the bucket. ``firsts[base + delay]`` gets the place of the row's first entry of that
-    delay minus its index in the row: added to the index of any entry of that delay, it gives its place.
+    def every_other_block(burst: np.uint32) -> Any:
+        return (np.uint32(cuda.blockIdx.x) & one) == one
+
+    def every_other_burst(burst: np.uint32) -> Any:
+        return (burst & one) == one
+
+    return cuda.jit(device=True)(every_other_burst if SIMULATED else every_other_block)  # type: ignore[no-any-return]
+
+
+def make_deliver_halves(shard: ShardVariant) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``deliver_early`` and ``deliver_late``, before and after a block's chunk; arguments as of ``make_deliver_due``.
+
+    Each block adds its part of the bucket in one of the two: the additions of one half of the blocks run while the
+    other half waits. With tiles all blocks add early.
     """
-    bucket_mask, _ = calendar_masks(variant)
-    lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
-    zero, one, two, sync_warp = np.uint32(0), np.uint64(1), np.uint32(2), make_sync_warp()
+    variant, in_halves = shard.variant, shard.variant.calendar > 0 and not shard.variant.calendar_tiles
+    add_early, add_late = make_deliver_due(variant, beside=shard.words_ahead), make_deliver_due(variant)
+    late_block = _make_late_block()
+
+    def deliver_early(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
+        if not (in_halves and late_block(burst)):
+            add_early(burst, slot, recall, rows, fcl)
+
+    def deliver_late(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
+        if in_halves and late_block(burst):
+            add_late(burst, slot, recall, rows, fcl)
+
+    return cuda.jit(device=True)(deliver_early), cuda.jit(device=True)(deliver_late)
+
+
+def _make_entries_of(variant: Variant) -> Callable[..., Any]:
+    """``entries_of(source, delay, recall)`` -> (entries of the row of lower delays, entries of ``delay``): adjacent."""
+    one, delays = np.uint64(1), np.uint64(variant.calendar + 1)
 
     def entries_of(source: np.uint32, delay: np.uint32, recall: Recall) -> Any:
-        at = np.uint64(np.uint64(source) * np.uint64(delays) + np.uint64(delay))
+        at = np.uint64(np.uint64(source) * delays + np.uint64(delay))
         before = np.uint32(recall.delay_starts[np.uint64(at - one)])
         return before, np.uint32(np.uint32(recall.delay_starts[at]) - before)
 
-    entries_of = cuda.jit(device=True)(entries_of)
+    return cuda.jit(device=True)(entries_of)  # type: ignore[no-any-return]
 
-    def count_row(source: np.uint32, places: Ids, recall: Recall) -> None:
-        delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
-        while delay < delays:
-            _, entries = entries_of(source, delay, recall)
-            if entries != zero:
-                cuda.atomic.add(places, delay, entries)
+
+def _make_reserve(variant: Variant, threads: int) -> Callable[..., Any]:
+    """``reserve(count, burst, sources, firsts, places, recall)``, by a block: room for its rows in all buckets.
+
+    Each warp counts the entries of its rows by delay; the block adds them up and reserves once per bucket, since
+    additions to one address that return its value are slow. ``firsts[delay]`` gets the first place in the bucket,
+    ``places[warp * (variant.calendar + 1) + delay]`` how many places after it are for warps before this one.
+    """
+    _, count_mask = calendar_masks(variant)
+    lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
+    delays, block, entries_of = np.uint32(variant.calendar + 1), np.uint32(threads), _make_entries_of(variant)
+    zero, two = np.uint32(0), np.uint32(2)
+
+    def reserve(count: np.uint32, burst: np.uint32, sources: Ids, firsts: Ids, places: Ids, recall: Recall) -> None:
+        thread = np.uint32(cuda.threadIdx.x)
+        first_item, delay = np.uint32(thread // warp), np.uint32((thread & lanes) + two)
+        while first_item < count and delay < delays:
+            entries, item = zero, first_item
+            while item < count:
+                entries = np.uint32(entries + entries_of(sources[item], delay, recall)[1])
+                item = np.uint32(item + warps)
+            places[np.uint32(first_item * delays + delay)] = entries
             delay = np.uint32(delay + warp)
+        cuda.syncthreads()
+        delay = np.uint32(thread + two)
+        while delay < delays:
+            before, at, end = zero, delay, np.uint32(min(count, warps) * delays)
+            while at < end:
+                entries = places[at]
+                places[at] = before
+                before, at = np.uint32(before + entries), np.uint32(at + delays)
+            if before != zero:
+                bucket = np.uint32(np.uint32(burst + delay) & count_mask)
+                firsts[delay] = cuda.atomic.add(recall.calendar_counts, bucket, before)
+            delay = np.uint32(delay + block)
+        cuda.syncthreads()
+
+    return cuda.jit(device=True)(reserve)  # type: ignore[no-any-return]
+
+
+def _make_place_row(variant: Variant) -> Callable[..., Any]:
+    """``place_row(source, burst, base, firsts, places, shifts, recall)``, by a warp: take a row's places.
+
+    ``places[base + delay]`` grows by its entries. ``shifts[base + delay]``, added to the index of any of the row's
+    entries of that delay, gives its place in ``Recall.calendar_words``.
+    """
+    bucket_mask, _ = calendar_masks(variant)
+    lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
+    two, sync_warp, entries_of = np.uint32(2), make_sync_warp(), _make_entries_of(variant)
 
     def place_row(
-        source: np.uint32, burst: np.uint32, base: np.uint32, places: Ids, firsts: Longs, recall: Recall
+        source: np.uint32, burst: np.uint32, base: np.uint32, firsts: Ids, places: Ids, shifts: Longs, recall: Recall
     ) -> None:
         delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
         sync_warp()
         while delay < delays:
             before, entries = entries_of(source, delay, recall)
-            if entries != zero:
-                place = np.int64(cuda.atomic.add(places, delay, entries))
-                bucket = np.uint64(np.uint64(np.uint32(burst + delay) & bucket_mask) * recall.calendar_room)
-                firsts[np.uint32(base + delay)] = np.int64(np.int64(bucket) + place - np.int64(before))
+            at = np.uint32(base + delay)
+            place, bucket = places[at], np.uint64(np.uint32(burst + delay) & bucket_mask)
+            places[at] = np.uint32(place + entries)
+            first = np.int64(np.uint64(bucket * recall.calendar_room) + np.uint64(firsts[delay]))
+            shifts[at] = np.int64(first + np.int64(place) - np.int64(before))
             delay = np.uint32(delay + warp)
         sync_warp()
 
-    return cuda.jit(device=True)(count_row), cuda.jit(device=True)(place_row)
+    return cuda.jit(device=True)(place_row)  # type: ignore[no-any-return]
+
+
+def _make_row_functions(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``fetch_row(source, words, delays, ...)`` and ``send_row(source, slot, base, shifts, words, ...)``, by a warp.
+
+    The first loads a row's first ``_AT_ONCE`` entries per thread, which need no place yet; the second sends them, and
+    the rest of the row, to the next slot and to the places that ``shifts`` gives them.
+    """
+    bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
+    word_at, (target_in, amount_in) = _make_word_at(variant), _make_split_word(variant)
+    uniform_rows, number, noted = variant.uniform_rows, variant.accumulator, variant.noted
+    lanes, zero, one = np.uint32(WARP - 1), np.uint32(0), np.uint32(1)
+
+    def fetch(entry: Any, end: Any, source: np.uint32, words: Any, delays: Ids, recall: Recall, rows: Rows) -> None:
+        shared = number(rows.contributions[source]) if uniform_rows else number(0)
+        for turn in range(_AT_ONCE):
+            at = offset(entry + offset(turn * WARP))
+            words[turn], delays[turn] = noted(0), zero
+            if at < end:
+                words[turn] = word_at(at, shared, rows, recall)
+                delays[turn] = np.uint32(read_once(rows.delays, at))
+
+    fetch = cuda.jit(device=True)(fetch)
+
+    def fetch_row(source: np.uint32, words: Any, delays: Ids, recall: Recall, rows: Rows) -> None:
+        start, end = bounds(source, rows)
+        fetch(offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes)), end, source, words, delays, recall, rows)
+
+    def send_row(
+        source: np.uint32,
+        slot: np.uint32,
+        base: np.uint32,
+        shifts: Longs,
+        words: Any,
+        delays: Ids,
+        recall: Recall,
+        rows: Rows,
+        fcl: Fcl,
+    ) -> None:
+        following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
+        start, end = bounds(source, rows)
+        entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
+        while entry < end:
+            for turn in range(_AT_ONCE):
+                word, delay = words[turn], delays[turn]
+                if delay == one:
+                    deliver(np.uint64(following + target_in(word, recall)), amount_in(word, rows, recall), fcl)
+                elif delay != zero:
+                    index = np.int64(np.uint32(entry - start) + np.uint32(turn * WARP))
+                    recall.calendar_words[np.uint64(shifts[np.uint32(base + delay)] + index)] = word
+            entry = offset(entry + offset(_AT_ONCE * WARP))
+            if entry < end:
+                fetch(entry, end, source, words, delays, recall, rows)
+
+    return cuda.jit(device=True)(fetch_row), cuda.jit(device=True)(send_row)
 
 
 def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     """``put_off(count, slot, burst, sources, ...)``: send the rows of what fired in a chunk; a warp takes a row.
 
-    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. Entries are first counted by delay,
-    so that the block reserves its places in each bucket once. All threads of the block call it.
+    Contributions of delay 1 go to the slot after ``slot``, all others to buckets. A warp loads the first entries of a
+    row before it waits for places. All threads of the block call it.
     """
     if variant.calendar_tiles:
         return make_put_off_tiles(variant, threads)
-    _, count_mask = calendar_masks(variant)
-    bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
-    word_at, (target_in, amount_in) = _make_word_at(variant), _make_split_word(variant)
-    count_row, place_row = _make_reserve(variant)
-    uniform_rows, clamps, number, noted = variant.uniform_rows, variant.clamps, variant.accumulator, variant.noted
+    reserve, place_row = _make_reserve(variant, threads), _make_place_row(variant)
+    fetch_row, send_row = _make_row_functions(variant)
     lanes, warp, warps = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(max(1, threads // WARP))
-    room, delays, block = variant.calendar + 1, np.uint32(variant.calendar + 1), np.uint32(threads)
+    room, clamps, noted, zero = variant.calendar + 1, variant.clamps, variant.noted, np.uint32(0)
     rooms = room * max(1, threads // WARP)
-    zero, one, two = np.uint32(0), np.uint32(1), np.uint32(2)
-
-    def send_row(
-        source: np.uint32, slot: np.uint32, base: np.uint32, firsts: Longs, recall: Recall, rows: Rows, fcl: Fcl
-    ) -> None:
-        words, delay = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, np.uint32)
-        following = np.uint64(np.uint64(one - slot) * np.uint64(fcl.stride))
-        shared = number(rows.contributions[source]) if uniform_rows else number(0)
-        start, end = bounds(source, rows)
-        entry = offset(start + offset(np.uint32(cuda.threadIdx.x) & lanes))
-        while entry < end:
-            for turn in range(_AT_ONCE):
-                at = offset(entry + offset(turn * WARP))
-                words[turn], delay[turn] = noted(0), zero
-                if at < end:
-                    words[turn] = word_at(at, shared, rows, recall)
-                    delay[turn] = np.uint32(read_once(rows.delays, at))
-            for turn in range(_AT_ONCE):
-                word = words[turn]
-                if delay[turn] == one:
-                    deliver(np.uint64(following + target_in(word, recall)), amount_in(word, rows, recall), fcl)
-                elif delay[turn] != zero:
-                    place = np.int64(np.uint32(entry - start) + np.uint32(turn * WARP))
-                    recall.calendar_words[np.uint64(firsts[np.uint32(base + delay[turn])] + place)] = word
-            entry = offset(entry + offset(_AT_ONCE * WARP))
-
-    send_row = cuda.jit(device=True)(send_row)
 
     def put_off(
         count: np.uint32,
@@ -199,37 +294,26 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
         rows: Rows,
         fcl: Fcl,
     ) -> None:
-        places = cuda.shared.array(room, np.uint32)
-        firsts = cuda.shared.array(rooms, np.int64)
+        firsts = cuda.shared.array(room, np.uint32)
+        places = cuda.shared.array(rooms, np.uint32)
+        shifts = cuda.shared.array(rooms, np.int64)
+        words, delays = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, np.uint32)
         thread = np.uint32(cuda.threadIdx.x)
+        item = np.uint32(thread // warp)
+        base = np.uint32(item * np.uint32(room))
         if count == zero:
             return
-        delay = thread
-        while delay < delays:
-            places[delay] = zero
-            delay = np.uint32(delay + block)
-        cuda.syncthreads()
-        item = np.uint32(thread // warp)
+        if item < count:
+            fetch_row(sources[item], words, delays, recall, rows)
+        reserve(count, burst, sources, firsts, places, recall)
         while item < count:
             source = sources[item]
-            count_row(source, places, recall)
             if clamps and (thread & lanes) == zero and rows.clamped_sources[source] != 0:
                 steering.control[CLAMPED] = 1
+            place_row(source, burst, base, firsts, places, shifts, recall)
+            send_row(source, slot, base, shifts, words, delays, recall, rows, fcl)
             item = np.uint32(item + warps)
-        cuda.syncthreads()
-        delay = np.uint32(thread + two)
-        while delay < delays:
-            entries = places[delay]
-            if entries != zero:
-                bucket = np.uint32(np.uint32(burst + delay) & count_mask)
-                places[delay] = cuda.atomic.add(recall.calendar_counts, bucket, entries)
-            delay = np.uint32(delay + block)
-        cuda.syncthreads()
-        item = np.uint32(thread // warp)
-        base = np.uint32(item * delays)
-        while item < count:
-            place_row(sources[item], burst, base, places, firsts, recall)
-            send_row(sources[item], slot, base, firsts, recall, rows, fcl)
-            item = np.uint32(item + warps)
+            if item < count:
+                fetch_row(sources[item], words, delays, recall, rows)
 
     return cuda.jit(device=True)(put_off)  # type: ignore[no-any-return]

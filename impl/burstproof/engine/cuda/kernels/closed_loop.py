@@ -217,7 +217,8 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     If the block has one chunk, ``fired`` holds its ``count`` firings; if several, all are read from ``chunks`` again.
     """
     variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
-    send_fired, deliver_due = make_send_fired(shard, threads, 1 if SIMULATED else shard.share), make_deliver_due(shard)
+    send_fired = make_send_fired(shard, threads, 1 if SIMULATED else shard.share)
+    deliver_due = make_deliver_due(variant)
     has_calendar, first_item, following_item = variant.calendar > 0, make_first_item(), make_following_item()
 
     def send_turn(

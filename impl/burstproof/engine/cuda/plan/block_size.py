@@ -26,7 +26,7 @@ ENQUEUE_THREADS, ENQUEUE_BLOCKS, ENQUEUE_REGISTERS = 1024, 1, 64
 _LARGEST_BLOCK = 1024
 _SMALL, _MIDDLE, _LARGE = 200_000, 700_000, 1_500_000
 _SUM_BITS = (8, 16, 32)
-_FEW_COLUMNS = 3
+_CALENDAR_MIDDLE, _FEW_COLUMNS = 400_000, 3
 
 
 def default_block_size(neurons: int) -> int:
@@ -58,12 +58,14 @@ class FusedShape:
     """A block of the fused burst: ``threads``, each with ``per_thread`` neurons of the block's chunk.
 
     ``early``: on devices that can (``dependent_launch``), the next kernel's blocks may start as soon as this one's
-    have; otherwise only as this one's end.
+    have; otherwise only as this one's end. ``neurons``: those of the network, which decide how many a thread has; 0 if
+    the number of threads was asked for.
     """
 
     threads: int
     per_thread: int
     early: bool = True
+    neurons: int = 0
 
     @property
     def chunk(self) -> int:
@@ -72,11 +74,16 @@ class FusedShape:
 
     def for_columns(self, columns: int) -> FusedShape:
         """The shape for so many ``columns`` of parameters: above a few, a thread has registers for one neuron."""
-        return replace(self, per_thread=1) if columns > _FEW_COLUMNS else self
+        return replace(self, per_thread=2 if self.neurons > _MIDDLE and columns <= _FEW_COLUMNS else 1)
+
+    @property
+    def for_calendar(self) -> FusedShape:
+        """The shape with a calendar: fewer, larger blocks wait less often for places in its buckets."""
+        return replace(self, per_thread=2 if self.neurons > _CALENDAR_MIDDLE else 1)
 
 
 def fused_shape(asked: int, neurons: int) -> FusedShape:
-    """The shape for a network, measured on an H200; ``asked`` threads unless 0.
+    """The shape for a network, measured on an H200, with one neuron per thread; ``asked`` threads unless 0.
 
     Raises
     ------
@@ -87,7 +94,7 @@ def fused_shape(asked: int, neurons: int) -> FusedShape:
         return FusedShape(checked_block_size(asked, neurons), 1, early=neurons > _SMALL)
     if neurons <= _SMALL:
         return FusedShape(256, 1, early=False)
-    return FusedShape(512, 1 if neurons <= _MIDDLE else 2)
+    return FusedShape(512, 1, neurons=neurons)
 
 
 def warp_row(neurons: int) -> int:

@@ -134,15 +134,15 @@ class ShardVariant:
         """Most registers of a thread; ``None`` for no limit.
 
         An owner's block takes all registers of a multiprocessor. Otherwise a limit is set if more blocks are resident
-        with it and nothing spills: for neurons with features, if a thread has one, and for marked words that are
-        loaded ahead of a bucket; other words need none. Blocks of 512 threads can fill a multiprocessor of 9.0.
+        with it and nothing spills: for neurons with features, if a thread has one, and for words that are loaded ahead
+        of a bucket. Blocks of 512 threads can fill a multiprocessor of 9.0.
         """
         if self.merged and self.queues is not None:
             return _ALL_REGISTERS // self.threads
         can_fill = self.ahead and self.marks_ahead and self.overlapped and self.threads >= _FULL_BLOCK
         if self.alone and not self.strides and self.extras.by_neuron and self.per_thread == 1:
             return _FEW_REGISTERS if can_fill and not self.words_ahead else _REGISTERS
-        waits = can_fill and self.words_ahead and self.variant.word.marked and not self.extras
+        waits = can_fill and self.words_ahead and not self.extras
         return _FEW_REGISTERS if waits else None
 
     @property

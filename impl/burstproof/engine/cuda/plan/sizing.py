@@ -153,7 +153,9 @@ def _with_calendar(variant: Variant, sizes: NetworkSizes, *, roomy: bool) -> Var
     few_tiles = tiles <= (1 if variant.extras else _MOST_TILES)
     can_be_tiled = few_tiles and sizes.static_entries < 1 << 32 and not variant.word.beside
     calendar = replace(variant, calendar=1 << (sizes.ring - 2).bit_length())
-    choices = [calendar] if roomy and tiles == 1 else []
+    assert variant.fused is not None
+    shape = variant.fused if variant.extras else variant.fused.for_calendar  # features need more registers
+    choices = [replace(calendar, fused=shape)] if roomy and tiles == 1 else []
     if can_be_tiled:
         choices.append(replace(calendar, calendar_tiles=tiles))
     for choice in choices:

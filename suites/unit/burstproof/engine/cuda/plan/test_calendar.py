@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from burstproof.engine.cuda.plan.block_size import FusedShape
+from burstproof.engine.cuda.plan.block_size import FusedShape, fused_shape
 from burstproof.engine.cuda.plan.buffers import calendar_room, calendar_shift
 from burstproof.engine.cuda.plan.choices import choices_of
 from burstproof.engine.cuda.plan.packed import Packed, pack_network
@@ -84,18 +84,43 @@ def test_what_needs_many_tiles_has_queues_per_owner_or_lists_that_are_read_again
     ("word", "key", "per_thread", "limit"),
     [
         (Word(32, mark_bits=8), NO_KEY, 2, 32),
-        (Word(32), NO_KEY, 2, None),
+        (Word(32), NO_KEY, 2, 32),
         (Word(64, mark_bits=8), NO_KEY, 1, 32),
         (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 1, 40),
         (Word(32, mark_bits=8), ExtrasKey(homeostats=True), 2, None),
     ],
 )
-def test_registers_have_a_limit_where_marked_words_are_loaded_ahead_of_a_bucket(
+def test_registers_have_a_limit_where_words_are_loaded_ahead_of_a_bucket(
     word: Word, key: ExtrasKey, per_thread: int, limit: int | None
 ) -> None:
     variant = replace(packed(_MILLION).variant, word=word, extras=key, overlapped=True)
     shard = whole(replace(variant, fused=FusedShape(512, per_thread)))
     assert (shard.words_ahead, shard.registers) == (True, limit)
+
+
+@pytest.mark.parametrize(
+    ("neurons", "delays", "columns", "key", "per_thread"),
+    [
+        (380_000, _BUCKETS, False, NO_KEY, 1),
+        (500_000, _BUCKETS, True, NO_KEY, 2),
+        (500_000, 1, False, NO_KEY, 1),
+        (_MILLION, _BUCKETS, True, NO_KEY, 2),
+        (_MILLION, 1, True, NO_KEY, 1),
+        (_MILLION, 1, False, NO_KEY, 2),
+        (_MILLION, _BUCKETS, True, ExtrasKey(homeostats=True), 1),
+    ],
+)
+def test_a_thread_has_two_neurons_where_it_has_registers_for_them(
+    neurons: int, delays: int, columns: bool, key: ExtrasKey, per_thread: int
+) -> None:
+    own = packed(neurons)
+    sizes = replace(own.sizes, distinct_delays=delays, uniform=frozenset() if columns else own.sizes.uniform)
+    fresh = replace(own.variant, fused=fused_shape(0, neurons), extras=key)
+    sized_before = sized(fresh, replace(sizes, distinct_delays=_BUCKETS - delays + 1))
+    for variant in (sized(fresh, sizes), sized(sized_before, sizes)):
+        assert variant.fused is not None
+        assert (variant.calendar > 0, variant.fused.threads) == (delays > 1, 512)
+        assert variant.fused.per_thread == per_thread
 
 
 def test_nothing_is_loaded_ahead_of_a_bucket_in_tiles_or_in_a_small_network() -> None:
