@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from burstproof.device.numba_cuda import SIMULATED, cuda
-from burstproof.engine.cuda.args import Amount, Fcl, Ids, Longs, Recall, Rows, Steering
+from burstproof.engine.cuda.args import Amount, Fcl, Ids, Recall, Rows, Steering
 from burstproof.engine.cuda.kernels.cells import make_deliver
 from burstproof.engine.cuda.kernels.control import CLAMPED
 from burstproof.engine.cuda.kernels.entries import make_amount_of, make_target_of
@@ -28,7 +28,7 @@ from burstproof.engine.cuda.plan.shard_variant import ShardVariant
 from burstproof.engine.cuda.plan.variant import Variant
 
 _AT_ONCE = 4
-"""Words of a bucket, or entries of a row, that a thread loads at once."""
+"""Entries of a row that a thread loads at once."""
 
 
 def _make_word_at(variant: Variant) -> Callable[..., Any]:
@@ -65,16 +65,15 @@ def _make_split_word(variant: Variant) -> tuple[Callable[..., Any], Callable[...
     return cuda.jit(device=True)(target_in), cuda.jit(device=True)(amount_in)
 
 
-def make_deliver_due(variant: Variant, *, beside: bool = False) -> Callable[..., Any]:
+def make_deliver_due(variant: Variant, at_once: int) -> Callable[..., Any]:
     """``deliver_due(burst, slot, recall, rows, fcl)``: add the next burst's bucket to the slot after ``slot``.
 
-    All threads of the grid call it once, ``beside`` while they hold loaded values of their neurons. Buckets are used
-    cyclically. There are twice as many counts as buckets, so that the count of ``burst`` can be cleared. A bucket has
-    at most 2^31 words, so that places in it, and those behind its end, take one register each.
+    All threads of the grid call it once; each loads ``at_once`` words before it adds them. Buckets are used cyclically.
+    There are twice as many counts as buckets, so that the count of ``burst`` can be cleared. A bucket has at most 2^31
+    words, so that places in it, and those behind its end, take one register each.
     """
     if variant.calendar_tiles:
         return make_deliver_due_tiles(variant)
-    at_once = 1 if beside else _AT_ONCE
     bucket_mask, count_mask = calendar_masks(variant)
     deliver, number, one, noted = make_deliver(variant), variant.accumulator, np.uint32(1), variant.noted
     (target_in, amount_in), zero = _make_split_word(variant), noted(0)
@@ -122,16 +121,15 @@ def make_deliver_halves(shard: ShardVariant) -> tuple[Callable[..., Any], Callab
     other half waits. With tiles all blocks add early.
     """
     variant, in_halves = shard.variant, shard.variant.calendar > 0 and not shard.variant.calendar_tiles
-    add_early, add_late = make_deliver_due(variant, beside=shard.words_ahead), make_deliver_due(variant)
-    late_block = _make_late_block()
+    deliver_due, late_block = make_deliver_due(variant, at_once=1), _make_late_block()
 
     def deliver_early(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         if not (in_halves and late_block(burst)):
-            add_early(burst, slot, recall, rows, fcl)
+            deliver_due(burst, slot, recall, rows, fcl)
 
     def deliver_late(burst: np.uint32, slot: np.uint32, recall: Recall, rows: Rows, fcl: Fcl) -> None:
         if in_halves and late_block(burst):
-            add_late(burst, slot, recall, rows, fcl)
+            deliver_due(burst, slot, recall, rows, fcl)
 
     return cuda.jit(device=True)(deliver_early), cuda.jit(device=True)(deliver_late)
 
@@ -188,27 +186,23 @@ def _make_reserve(variant: Variant, threads: int) -> Callable[..., Any]:
 
 
 def _make_place_row(variant: Variant) -> Callable[..., Any]:
-    """``place_row(source, burst, base, firsts, places, shifts, recall)``, by a warp: take a row's places.
+    """``place_row(source, base, firsts, places, shifts, recall)``, by a warp: take a row's places.
 
-    ``places[base + delay]`` grows by its entries. ``shifts[base + delay]``, added to the index of any of the row's
-    entries of that delay, gives its place in ``Recall.calendar_words``.
+    ``places[base + delay]`` grows by its entries. ``shifts[base + delay]``, added modulo 2^32 to the index of any of
+    the row's entries of that delay, gives its place in the bucket.
     """
-    bucket_mask, _ = calendar_masks(variant)
     lanes, warp, delays = np.uint32(WARP - 1), np.uint32(WARP), np.uint32(variant.calendar + 1)
     two, sync_warp, entries_of = np.uint32(2), make_sync_warp(), _make_entries_of(variant)
 
-    def place_row(
-        source: np.uint32, burst: np.uint32, base: np.uint32, firsts: Ids, places: Ids, shifts: Longs, recall: Recall
-    ) -> None:
+    def place_row(source: np.uint32, base: np.uint32, firsts: Ids, places: Ids, shifts: Ids, recall: Recall) -> None:
         delay = np.uint32((np.uint32(cuda.threadIdx.x) & lanes) + two)
         sync_warp()
         while delay < delays:
             before, entries = entries_of(source, delay, recall)
             at = np.uint32(base + delay)
-            place, bucket = places[at], np.uint64(np.uint32(burst + delay) & bucket_mask)
+            place = places[at]
             places[at] = np.uint32(place + entries)
-            first = np.int64(np.uint64(bucket * recall.calendar_room) + np.uint64(firsts[delay]))
-            shifts[at] = np.int64(first + np.int64(place) - np.int64(before))
+            shifts[at] = np.uint32(firsts[delay] + place - before)
             delay = np.uint32(delay + warp)
         sync_warp()
 
@@ -216,7 +210,7 @@ def _make_place_row(variant: Variant) -> Callable[..., Any]:
 
 
 def _make_row_functions(variant: Variant) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """``fetch_row(source, words, delays, ...)`` and ``send_row(source, slot, base, shifts, words, ...)``, by a warp.
+    """``fetch_row(source, words, delays, ...)`` and ``send_row(source, slot, burst, base, shifts, ...)``, by a warp.
 
     The first loads a row's first ``_AT_ONCE`` entries per thread, which need no place yet; the second sends them, and
     the rest of the row, to the next slot and to the places that ``shifts`` gives them.
@@ -224,7 +218,7 @@ def _make_row_functions(variant: Variant) -> tuple[Callable[..., Any], Callable[
     bounds, offset, read_once, deliver = make_bounds(variant), variant.offset, make_read_once(), make_deliver(variant)
     word_at, (target_in, amount_in) = _make_word_at(variant), _make_split_word(variant)
     uniform_rows, number, noted = variant.uniform_rows, variant.accumulator, variant.noted
-    lanes, zero, one = np.uint32(WARP - 1), np.uint32(0), np.uint32(1)
+    (bucket_mask, _), lanes, zero, one = calendar_masks(variant), np.uint32(WARP - 1), np.uint32(0), np.uint32(1)
 
     def fetch(entry: Any, end: Any, source: np.uint32, words: Any, delays: Ids, recall: Recall, rows: Rows) -> None:
         shared = number(rows.contributions[source]) if uniform_rows else number(0)
@@ -244,8 +238,9 @@ def _make_row_functions(variant: Variant) -> tuple[Callable[..., Any], Callable[
     def send_row(
         source: np.uint32,
         slot: np.uint32,
+        burst: np.uint32,
         base: np.uint32,
-        shifts: Longs,
+        shifts: Ids,
         words: Any,
         delays: Ids,
         recall: Recall,
@@ -261,8 +256,10 @@ def _make_row_functions(variant: Variant) -> tuple[Callable[..., Any], Callable[
                 if delay == one:
                     deliver(np.uint64(following + target_in(word, recall)), amount_in(word, rows, recall), fcl)
                 elif delay != zero:
-                    index = np.int64(np.uint32(entry - start) + np.uint32(turn * WARP))
-                    recall.calendar_words[np.uint64(shifts[np.uint32(base + delay)] + index)] = word
+                    index = np.uint32(np.uint32(entry - start) + np.uint32(turn * WARP))
+                    bucket = np.uint64(np.uint64(np.uint32(burst + delay) & bucket_mask) * recall.calendar_room)
+                    place = np.uint32(shifts[np.uint32(base + delay)] + index)
+                    recall.calendar_words[np.uint64(bucket + np.uint64(place))] = word
             entry = offset(entry + offset(_AT_ONCE * WARP))
             if entry < end:
                 fetch(entry, end, source, words, delays, recall, rows)
@@ -296,7 +293,7 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
     ) -> None:
         firsts = cuda.shared.array(room, np.uint32)
         places = cuda.shared.array(rooms, np.uint32)
-        shifts = cuda.shared.array(rooms, np.int64)
+        shifts = cuda.shared.array(rooms, np.uint32)
         words, delays = cuda.local.array(_AT_ONCE, noted), cuda.local.array(_AT_ONCE, np.uint32)
         thread = np.uint32(cuda.threadIdx.x)
         item = np.uint32(thread // warp)
@@ -310,8 +307,8 @@ def make_put_off(variant: Variant, threads: int) -> Callable[..., Any]:
             source = sources[item]
             if clamps and (thread & lanes) == zero and rows.clamped_sources[source] != 0:
                 steering.control[CLAMPED] = 1
-            place_row(source, burst, base, firsts, places, shifts, recall)
-            send_row(source, slot, base, shifts, words, delays, recall, rows, fcl)
+            place_row(source, base, firsts, places, shifts, recall)
+            send_row(source, slot, burst, base, shifts, words, delays, recall, rows, fcl)
             item = np.uint32(item + warps)
             if item < count:
                 fetch_row(sources[item], words, delays, recall, rows)

@@ -66,6 +66,8 @@ from burstproof.engine.features.key import NO_KEY, ExtrasKey
 
 _TIMES = 4
 """Chunks are so many times larger than in a batch: the host reads an answer for each."""
+_WORDS_AT_ONCE = 4
+"""Words of a bucket that a thread loads at once: there are fewer threads than in a batch."""
 _SMALL_BLOCK = 256
 """Largest block whose threads have registers for all their neurons at once."""
 _LARGE_CHUNK, _MOST_PLACES = 1024, 5 << 10
@@ -218,7 +220,7 @@ def make_send_turn(shard: ShardVariant, threads: int) -> Callable[..., Any]:
     """
     variant, size, block = shard.variant, np.uint32(shard.chunk), np.uint32(threads)
     send_fired = make_send_fired(shard, threads, 1 if SIMULATED else shard.share)
-    deliver_due = make_deliver_due(variant)
+    deliver_due = make_deliver_due(variant, at_once=_WORDS_AT_ONCE)
     has_calendar, first_item, following_item = variant.calendar > 0, make_first_item(), make_following_item()
 
     def send_turn(
